@@ -44,12 +44,12 @@ def core_server_starting(server: InferenceServer) -> None:
     if not file and not wait_s:
         return
     from core_readiness.drain import DrainFile
-    from core_readiness.overload import Overload, WaitControl
+    from core_readiness.overload import Limit, Overload, WaitControl
     from frontends.shared.readiness import Readiness
 
     if file:
         Readiness.of(server).add(DrainFile(file).reason)
     if wait_s:
-        control = WaitControl(server.models)
+        control = WaitControl(server.models, Limit(wait_s))
         server.control.add(control)
-        Readiness.of(server).add(Overload(wait_s, control.longest_s).reason)
+        Readiness.of(server).add(Overload(wait_s, control.excess_s).reason)

@@ -6,7 +6,7 @@ import os
 import pytest
 from core_readiness import core_server_starting
 from core_readiness.drain import DrainFile
-from core_readiness.overload import Overload
+from core_readiness.overload import Limit, Overload
 
 from core.errors import CoreError
 
@@ -41,37 +41,43 @@ def test_a_missing_folder_is_no_reason(tmp_path):
     assert reason(DrainFile(str(tmp_path / "no" / "drain"))) == ""
 
 
-class Waits:
-    """Waits of a new request, one for each look; time passes by a second for each question."""
+def test_overload_begins_above_the_limit_and_ends_below_half_of_it():
+    limit = Limit(0.5)
 
-    def __init__(self, *waits_s):
+    found = [limit.excess_s(each) for each in (0.4, 0.5, 0.6, 0.4, 0.26, 0.25, 0.4, 0.6)]
+
+    assert found == [0, 0, 0.6, 0.4, 0.26, 0, 0, 0.6]
+
+
+class Looks:
+    """Excesses, one for each look, and a clock that stands still unless it is moved."""
+
+    def __init__(self, *excesses_s):
         self.now_s = 0.0
-        self.looks = iter(waits_s)
+        self.left = iter(excesses_s)
 
     def clock_s(self):
-        self.now_s += 1.0
         return self.now_s
 
-    async def wait_s(self):
-        return next(self.looks)
+    async def excess_s(self):
+        return next(self.left)
 
 
-def test_overload_begins_above_the_limit_and_ends_below_half_of_it():
-    waits = Waits(0.4, 0.5, 0.6, 0.4, 0.26, 0.25, 0.4, 0.6)
-    found = Overload(0.5, waits.wait_s, waits.clock_s)
+def test_an_overloaded_server_says_how_long_a_request_would_wait():
+    looks = Looks(0.6, 0.0)
+    found = Overload(0.5, looks.excess_s, looks.clock_s)
 
-    texts = [reason(found) for _ in range(8)]
-
-    assert [bool(each) for each in texts] == [False, False, True, True, True, False, False, True]
-    assert texts[2] == (
+    assert reason(found) == (
         "the server is overloaded: a new request would wait 0.6 s; it is ready again below 0.25 s "
         "(--overload-wait-secs=0.5)"
     )
+    looks.now_s = 0.2
+    assert reason(found) == ""
 
 
 def test_many_questions_look_once():
-    waits = Waits(9.0)
-    found = Overload(0.5, waits.wait_s, lambda: 7.0)
+    looks = Looks(9.0)
+    found = Overload(0.5, looks.excess_s, looks.clock_s)
 
     assert all(reason(found) for _ in range(20))
 

@@ -1,5 +1,6 @@
-"""A server of two workers: each of them knows the file, and the longest wait of all counts."""
+"""A server of two workers: each of them knows the file, and all agree whether the server is overloaded."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -7,10 +8,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 from conformance.launcher import free_ports
-from core_readiness.overload import WaitControl
+from core_readiness.overload import Limit, Overload, WaitControl
 
 from core.control import OPERATIONS
 from core.control.exchange import ProcessResults
@@ -18,10 +20,61 @@ from core.control.exchange import ProcessResults
 CONNECTIONS = 16  # each reaches any of the workers
 
 
-def test_the_longest_wait_of_all_workers_counts():
-    merge = OPERATIONS[f"{WaitControl.name}.longest_s"].merge
+class Workers:
+    """The exchange of several workers in one process. Each has one model, with a wait that a test sets."""
+
+    def __init__(self, count, limit_s):
+        self.waits_s = [0.0] * count
+        self.controls = [WaitControl(self.models(i), Limit(limit_s)) for i in range(count)]
+        for each in self.controls:
+            each.exchange = self
+        self.overloads = [
+            Overload(limit_s, each.excess_s, iter(range(100)).__next__) for each in self.controls
+        ]
+
+    def models(self, number):
+        class Models:
+            def versions(_):
+                return [SimpleNamespace(state="READY", number=number)]
+
+        return Models()
+
+    def wait_estimate_s(self, version):
+        return self.waits_s[version.number]
+
+    async def ask(self, operation, arguments):
+        found = {i: await each.handlers()[operation]() for i, each in enumerate(self.controls)}
+        return ProcessResults(0, found, {})
+
+    def overloaded(self, number):
+        """Ask one worker whether the server is ready."""
+        return asyncio.run(self.overloads[number].reason()) != ""
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    found = Workers(2, 0.5)
+    monkeypatch.setattr("core_readiness.overload.wait_estimate_s", found.wait_estimate_s)
+    return found
+
+
+def test_the_longest_wait_of_the_overloaded_workers_counts():
+    merge = OPERATIONS[f"{WaitControl.name}.excess_s"].merge
 
     assert merge(ProcessResults(0, {0: 0.1, 1: 0.5, 2: 0.0}, {}), {}) == 0.5
+
+
+def test_workers_that_are_asked_in_turn_agree_whether_the_server_is_overloaded(workers):
+    workers.waits_s[1] = 0.6
+    assert workers.overloaded(0)
+
+    workers.waits_s[1] = 0.4  # below the limit, above the half of it
+    assert workers.overloaded(1) and workers.overloaded(0)
+
+    workers.waits_s[1] = 0.2
+    assert not workers.overloaded(1)
+    workers.waits_s[1] = 0.4
+    assert not workers.overloaded(0) and not workers.overloaded(1)
 
 
 def statuses(port):
