@@ -12,7 +12,7 @@ import core
 from core.errors import invalid
 
 if TYPE_CHECKING:
-    from core.options import Flags
+    from core.options import Flags, Options
     from core.server import InferenceServer
 
 
@@ -33,6 +33,15 @@ def core_add_options(parser: Flags) -> None:
 
 
 @core.hookimpl
+def core_workers_starting(options: Options) -> None:
+    """Remember when the server starts: a worker that starts again in a drain is not ready either."""
+    if options.added.get("drain_file"):
+        from core_readiness.drain import workers_start
+
+        workers_start()
+
+
+@core.hookimpl
 def core_server_starting(server: InferenceServer) -> None:
     """Give the options to the readiness of all frontends. Raises CoreError(INVALID) for a wait below 0."""
     file = str(server.options.added.get("drain_file", ""))
@@ -43,12 +52,12 @@ def core_server_starting(server: InferenceServer) -> None:
         )
     if not file and not wait_s:
         return
-    from core_readiness.drain import DrainFile
+    from core_readiness.drain import DrainFile, start_ns
     from core_readiness.overload import Limit, Overload, WaitControl
     from frontends.shared.readiness import Readiness
 
     if file:
-        Readiness.of(server).add(DrainFile(file).reason)
+        Readiness.of(server).add(DrainFile(file, start_ns()).reason)
     if wait_s:
         control = WaitControl(server.models, Limit(wait_s))
         server.control.add(control)

@@ -4,11 +4,12 @@ import asyncio
 import os
 
 import pytest
-from core_readiness import core_server_starting
-from core_readiness.drain import DrainFile
+from core_readiness import core_server_starting, core_workers_starting
+from core_readiness.drain import DrainFile, start_ns
 from core_readiness.overload import Limit, Overload
 
 from core.errors import CoreError
+from core.options import Options
 
 
 def reason(found):
@@ -38,7 +39,27 @@ def test_a_file_of_an_earlier_server_does_not_count_until_it_is_touched(tmp_path
 
 
 def test_a_missing_folder_is_no_reason(tmp_path):
-    assert reason(DrainFile(str(tmp_path / "no" / "drain"))) == ""
+    assert reason(DrainFile(str(tmp_path / "no" / "drain"), since_ns=0)) == ""
+
+
+def test_a_worker_began_when_the_process_did_that_starts_workers(monkeypatch):
+    monkeypatch.setenv("CORE_READINESS_START", f"{os.getppid()} 17")
+    assert start_ns() == 17
+
+
+@pytest.mark.parametrize("before", ["", "0 17"])
+def test_another_server_begins_now(monkeypatch, before):
+    monkeypatch.setenv("CORE_READINESS_START", before)
+    assert start_ns() > 1_000
+
+
+def test_workers_get_the_start_only_for_a_drain_file(monkeypatch):
+    monkeypatch.delenv("CORE_READINESS_START", raising=False)
+    core_workers_starting(Options(added={"drain_file": ""}))
+    assert "CORE_READINESS_START" not in os.environ
+    core_workers_starting(Options(added={"drain_file": "drain"}))
+    assert os.environ["CORE_READINESS_START"].startswith(f"{os.getpid()} ")
+    monkeypatch.delenv("CORE_READINESS_START")
 
 
 def test_overload_begins_above_the_limit_and_ends_below_half_of_it():

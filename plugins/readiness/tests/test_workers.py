@@ -8,11 +8,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from conformance.launcher import free_ports
 from core_readiness.overload import Limit, Overload, WaitControl
+from core_testing.leftovers import children
 
 from core.control import OPERATIONS
 from core.control.exchange import ProcessResults
@@ -98,7 +100,17 @@ def until(fact):
         time.sleep(0.1)
 
 
-def test_a_drain_concerns_all_workers(tmp_path):
+def worker_of(server):
+    """Return the id of a process that serves for a server of workers."""
+    return next(
+        each
+        for each in children(server.pid)
+        if b"core_workers" in Path(f"/proc/{each}/cmdline").read_bytes()
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
+def test_a_drain_concerns_all_workers_also_those_that_start_again(tmp_path):
     pytest.importorskip("core_workers")
     drain, models = tmp_path / "drain", tmp_path / "models"
     models.mkdir()
@@ -108,11 +120,16 @@ def test_a_drain_concerns_all_workers(tmp_path):
         *(f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"),
         *(f"--drain-file={drain}", "--overload-wait-secs=5"),
     ]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         until(lambda: statuses(http) == {200})
 
         drain.touch()
+        assert statuses(http) == {503}
+        os.kill(worker_of(server), signal.SIGKILL)
+        until(lambda: b" is up again" in log.read_bytes())
         assert statuses(http) == {503}
         os.unlink(drain)
         assert statuses(http) == {200}
