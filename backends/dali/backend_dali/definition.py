@@ -15,6 +15,7 @@ from backend_dali.tensors import DTYPES, Port, Ports
 
 _SOURCE = "ExternalSource"
 _ON_GPU = ("gpu", "mixed")
+_MOST_DIMS, _MOST_ROWS = 64, (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,13 @@ def read_definition(content: bytes) -> Definition:
         message = Pipeline.FromString(content)
     except DecodeError:
         raise ValueError("it is damaged, or no serialized pipeline") from None
-    if not message.operators or not message.outputs or message.batch_size < 1:
+    if not message.operators or not message.outputs or not message.batch_size:
         raise ValueError(
             "it has no operators, outputs or batch size, so it is no serialized pipeline"
+        )
+    if not 1 <= message.batch_size <= _MOST_ROWS:
+        raise ValueError(
+            f"its batch size is {message.batch_size}, expected a number from 1 to {_MOST_ROWS}"
         )
     inputs = {}
     for each in message.operators:
@@ -57,14 +62,21 @@ def _input(operator: Any) -> Port:
     dtype = list(given["dtype"].ints) if "dtype" in given else []
     ndim = list(given["ndim"].ints) if "ndim" in given else []
     layout = "".join(given["layout"].strings) if "layout" in given else ""
-    rank = ndim[0] if ndim else len(layout) or None
+    rank = _checked(operator.name, ndim[0] if ndim else len(layout) or None)
     return Port(operator.name, DTYPES.get(dtype[0]) if dtype else None, rank)
 
 
 def _output(tensor: Any) -> Port:
     dtype = DTYPES.get(tensor.dtype) if tensor.HasField("dtype") else None
     ndim = tensor.ndim if tensor.HasField("ndim") and tensor.ndim >= 0 else None
-    return Port(tensor.name, dtype, ndim)
+    return Port(tensor.name, dtype, _checked(tensor.name, ndim))
+
+
+def _checked(name: str, rank: int | None) -> int | None:
+    """Return a number of dims. Raises ValueError if no tensor has as many."""
+    if rank is not None and not 0 <= rank <= _MOST_DIMS:
+        raise ValueError(f"'{name}' has {rank} dims, expected a number from 0 to {_MOST_DIMS}")
+    return rank
 
 
 def _runs_on_gpu(operator: Any) -> bool:

@@ -199,6 +199,23 @@ def test_truncated_and_changed_files_raise_nothing_but_core_errors(version):
             pass
 
 
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "rows", "error"),
+    [
+        ({"a": (0, 1 << 40)}, {"y": (9, 1)}, 8, "'a' has 1099511627776 dims, expected .* 0 to 64"),
+        ({"a": (0, -2)}, {"y": (9, 1)}, 8, "'a' has -2 dims, expected a number from 0 to 64"),
+        ({"a": (0, 1)}, {"y": (9, 65)}, 8, "'y' has 65 dims, expected a number from 0 to 64"),
+        ({"a": (0, 1)}, {"y": (9, 1)}, 1 << 31, "batch size is 2147483648, expected .* 2147483647"),
+        ({"a": (0, 1)}, {"y": (9, 1)}, -3, "batch size is -3, expected a number from 1 to"),
+    ],
+)
+def test_numbers_that_no_pipeline_has_are_an_error(version, small, inputs, outputs, rows, error):
+    (version / "model.dali").write_bytes(small(inputs, outputs, rows))
+
+    with pytest.raises(CoreError, match=error):
+        check_version(config_of(), version, backend)
+
+
 def test_two_outputs_of_one_name_are_an_error(version, small):
     twice = small({"a": (0, 1)}, {"y": (9, 1)}) + b"\x3a\x08\x0a\x01y\x12\x03cpu"
     (version / "model.dali").write_bytes(twice)

@@ -14,12 +14,9 @@ import struct
 from dataclasses import dataclass, field
 
 _MAGIC = struct.pack("<Q", 0xD225DE2F4214151E)  # of a Relax executable
-_CONTEXT = re.compile(rb"ErrorContext\(fn=")
-_PARTS = re.compile(
-    r"ErrorContext\(fn=(?P<function>.*?), loc=(?:param\[(?P<place>\d+)\], param=.*?|return), "
-    r"annotation=(?P<type>.*)\) ?",
-    re.DOTALL,
-)
+_START = "ErrorContext(fn="
+_CONTEXT = re.compile(re.escape(_START.encode()))
+_PARAMETER = re.compile(r"param\[(\d{1,9})\], param=")
 _PACKED = 0  # kind of a function that is called by its name, not one of the module
 _MOST_BYTES = 1 << 20  # of a name or text
 _LIBRARY = b"__tvm_ffi__library_bin"
@@ -56,8 +53,10 @@ def functions_of(content: memoryview) -> dict[str, Function]:
         raise ValueError(f"its table of functions is damaged: {error}") from None
     if not functions:
         raise ValueError(f"its executable (format {version}) has no function")
-    for match in _CONTEXT.finditer(content, reader.place):
-        _add_type(functions, _Reader(content, match.start() - 8).text())
+    while match := _CONTEXT.search(content, reader.place):
+        reader.place = match.start() - 8
+        _add_type(functions, reader.text())
+        reader.place = max(reader.place, match.end())
     return functions
 
 
@@ -75,13 +74,15 @@ def _table(reader: _Reader) -> dict[str, Function]:
 
 def _add_type(functions: dict[str, Function], text: str) -> None:
     """Add what an error text says about a function; ignore texts of functions that have no name outside."""
-    parts = _PARTS.fullmatch(text)
-    function = functions.get(parts["function"]) if parts else None
-    if parts and function:
-        if parts["place"]:
-            function.types[int(parts["place"])] = parts["type"]
-        else:
-            function.result = parts["type"]
+    head, _, end = text.removeprefix(_START).partition(", annotation=")
+    name, _, where = head.partition(", loc=")
+    function, end = functions.get(name), end.removesuffix(" ")
+    if function is None or not end.endswith(")"):
+        return
+    if where == "return":
+        function.result = end[:-1]
+    elif found := _PARAMETER.match(where):
+        function.types[int(found[1])] = end[:-1]
 
 
 def _other_library(content: memoryview) -> str:

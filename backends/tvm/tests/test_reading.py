@@ -1,6 +1,7 @@
 """What the files of a version say, without TVM: functions, types, weights, and the errors for files."""
 
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,39 @@ def test_tuples_are_their_tensors_in_order():
     text = 'T.Tuple(R.Tensor((n,), dtype="int8"), R.Tuple(R.Tensor((2,), dtype="int16"), R.Tuple))'
 
     assert [each.dtype for each in tensor_types(text)] == ["int8", "int16"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "R.Tensor((" + '), dtype="a"' * 5000 + "x",
+        'R.Tensor(dtype="int8", ndim=999999999)',
+        "R.Tensor((" + "9" * 5000 + '), dtype="int8")',
+        "R.Tuple(" * 5000 + ")" * 5000,
+        "R.Tensor((" + "n, " * 50000 + ')dtype="int8")',
+    ],
+    ids=["datatypes", "rank", "number", "tuples", "letters"],
+)
+def test_hostile_types_are_refused_at_once(text):
+    started = time.process_time()
+
+    with pytest.raises(ValueError, match=r"no tensor|not known|too large|tuples|letters") as caught:
+        tensor_types(text)
+
+    assert time.process_time() - started < 1 and len(str(caught.value)) < 400
+
+
+def test_a_hostile_text_of_an_argument_is_read_at_once(tmp_path, small):
+    text = "ErrorContext(fn=" + ", loc=param[1], param=" * 4000 + "x"
+    texts = "ErrorContext(fn=" * 4000
+    body = small.executable({"main": ["x"]}, [text, texts]) + bytes(8) + b"ErrorContext(fn="
+    (tmp_path / "model.so").write_bytes(small.library(body))
+    started = time.process_time()
+
+    with pytest.raises(CoreError, match="no type of parameter 'x'"):
+        read(tmp_path)
+
+    assert time.process_time() - started < 1
 
 
 def test_parameters_with_weights_are_no_inputs(version):
