@@ -132,6 +132,21 @@ def test_formats_and_priorities_are_those_that_kserve_takes():
     assert priorities == {None, 10}  # KServe's own have 1 to 3
 
 
+@pytest.mark.parametrize("version", [None, "1"])
+def test_services_of_torchserve_stay_there(version):
+    """TorchServe is chosen for pytorch 1, with priority 2; without a version, the name decides."""
+    rivals = [
+        each
+        for each in formats("core")
+        if each["name"] == "pytorch"
+        and each.get("autoSelect")
+        and version in (None, each["version"])
+    ]
+
+    assert [each for each in rivals if each.get("priority", 0) > 2] == []
+    assert version is None or not rivals
+
+
 def test_pickles_are_read_only_where_a_namespace_says_so():
     trusting = [name for name in NAMES if "trust=true" in str(arguments(name, "m"))]
 
@@ -189,7 +204,9 @@ def test_keda_asks_the_predictor_with_a_trigger_that_the_server_accepts():
 def test_a_graph_begins_at_its_root_and_its_steps_have_names(name):
     root = of_kind(GRAPHS, "InferenceGraph")[name]["spec"]["nodes"]["root"]
     steps = root["steps"]
+    services = of_kind(SERVICES, "InferenceService")
 
+    assert {each["serviceName"] for each in steps} <= set(services)
     assert len({each["name"] for each in steps}) == len(steps) > 1
     if root["routerType"] == "Splitter":
         assert sum(each["weight"] for each in steps) == 100
@@ -197,6 +214,8 @@ def test_a_graph_begins_at_its_root_and_its_steps_have_names(name):
         assert all(each["condition"].startswith("[@this].#(kind==") for each in steps)
     if root["routerType"] == "Sequence":
         assert [each["data"] for each in steps] == ["$request", "$response"]
+        models = [services[each["serviceName"]]["spec"]["predictor"]["model"] for each in steps]
+        assert {each["protocolVersion"] for each in models} == {"v1"}
 
 
 def test_graphs_show_each_type_of_router():
