@@ -193,6 +193,7 @@ class ServerSettings:
             "now": live_part(self._now(version)),
             "file": live_part(version.plain),
             "history": list(state.history),
+            "lasting": self.files.writes,
         }
         if problem := self._problems.get(version.key):
             found["problem"] = problem

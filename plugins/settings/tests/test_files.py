@@ -27,9 +27,10 @@ async def test_a_change_is_written_beside_the_configuration_and_read_by_the_next
     assert found["written"] == str(path)
     assert stored(path)["settings"] == delay(7)
     assert path.stat().st_mode & 0o777 == 0o644
+    assert area(server).get("m")["lasting"] is True
 
     plain = await serve()
-    assert area(plain).get("m")["number"] == 0
+    assert (area(plain).get("m")["number"], area(plain).get("m")["lasting"]) == (0, False)
     other = await serve(settings_read=True)
     found = area(other).get("m")
     assert (found["number"], found["settings"]) == (1, delay(7))
