@@ -10,6 +10,8 @@ from core_tune.server.meter import LiveMeter
 from core_tune.settings import Settings
 from sleeping_model import CONFIG, sleeper
 
+from core.errors import CoreError
+
 pytest.importorskip("core_settings")
 
 BATCHING = CONFIG + "dynamic_batching { preferred_batch_size: [ 1 ] }\n"
@@ -69,6 +71,46 @@ def test_live_settings_from_before_come_back(side, settings, running):
     with LiveMeter(side, ARRIVALS, round_s=0.1) as meter:
         meter.apply(Settings(1, 8, 5000))
         assert settings() == {"preferred_batch_size": [8], "max_queue_delay_microseconds": 5000}
+
+    assert settings() == before
+
+
+@pytest.fixture
+def lasting(monkeypatch):
+    """Let the server say that it writes live settings to files."""
+    ask = HttpControl.ask
+
+    def asked(control, method, path, *more):
+        status, found = ask(control, method, path, *more)
+        return status, {**found, "lasting": True} if path.endswith("/settings") else found
+
+    monkeypatch.setattr(HttpControl, "ask", asked)
+
+
+@pytest.mark.usefixtures("lasting")
+def test_a_search_leaves_no_trial_in_files(side, settings, running):
+    before = running.ask("/v2/models/batching/config")
+
+    with LiveMeter(side, ARRIVALS, round_s=0.1) as meter:
+        meter.apply(Settings(1, 8, 5000))
+
+        config = running.ask("/v2/models/batching/config")
+        assert config["dynamic_batching"]["preferred_batch_size"] == [8]
+        assert settings() == {}
+    assert running.ask("/v2/models/batching/config") == before
+    with WatchedServer(side) as server:
+        assert server.live
+
+
+@pytest.mark.usefixtures("lasting")
+def test_live_settings_that_hide_the_trials_of_a_search_are_an_error(side, settings, running):
+    before = {"max_queue_delay_microseconds": 300}
+    running.ask("/v2/models/batching/settings", {"dynamic_batching": before})
+
+    with pytest.raises(
+        CoreError, match=r"'batching' has live settings of dynamic_batching .max_qu"
+    ):
+        LiveMeter(side, ARRIVALS, round_s=0.1)
 
     assert settings() == before
 

@@ -8,6 +8,7 @@ from typing import Any
 from core_bench.model.address import model_path
 from core_bench.model.control import Control, HttpControl, error_of
 
+from core.errors import unavailable
 from core_tune.configuration.json_form import settings_of
 from core_tune.observation import Refused
 from core_tune.settings import Settings
@@ -62,16 +63,37 @@ class LiveBatching:
             raise Refused(error_of(found) or f"status {status}")
 
 
-def live_batching(control: Control, model: str, config: Mapping[str, Any]) -> LiveBatching | None:
+def live_batching(
+    control: Control, model: str, config: Mapping[str, Any], lasting: bool = True
+) -> LiveBatching | None:
     """Return the live settings of a model; None if it has none.
 
     They need HTTP, a server with the plugin core-settings, and `dynamic_batching` in the configuration.
+
+    lasting   whether a server may write them: False for trials, which must not outlive the server
+    Raises CoreError if trials need loads, but live settings of the model take precedence over these.
     """
     if not (isinstance(control, HttpControl) and int(config.get("max_batch_size", 0)) > 1):
         return None
-    if config.get(_NAME) is None or control.ask("GET", _path(model))[0] != 200:
+    if config.get(_NAME) is None:
+        return None
+    status, found = control.ask("GET", _path(model))
+    if status != 200:
+        return None
+    if found.get("lasting") and not lasting:
+        _check_loads_hold(model, found["settings"].get(_NAME, {}))
         return None
     return LiveBatching(control, model, config)
+
+
+def _check_loads_hold(model: str, batching: Mapping[str, Any]) -> None:
+    """Raise CoreError(UNAVAILABLE) if live settings of a model hide the batches or the delay of a load."""
+    if hiding := [each for each in _FIELDS if batching.get(each) is not None]:
+        raise unavailable(
+            f"model '{model}' has live settings of {_NAME} ({', '.join(hiding)}), which take precedence "
+            "over the loads of a search, and the server writes live settings to files (--settings-write): "
+            "write them to config.pbtxt, and reset them by POST /control/model_settings.reset"
+        )
 
 
 def _path(model: str) -> str:

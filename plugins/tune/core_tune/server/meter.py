@@ -75,7 +75,9 @@ class LiveMeter:
                 settings_of(self.original, self.threads), workers=workers
             )
             self._changed = False
-            self._live = live_batching(self._target.control, side.model, self.original)
+            self._live = live_batching(
+                self._target.control, side.model, self.original, lasting=False
+            )
             self._target.check()
         except BaseException:
             self._target.close()
@@ -160,7 +162,9 @@ class LiveMeter:
         self._server.restart(workers)
         self._target = Target(self._side, Timing())
         self.repository = Repository(self._target.control, self._side.model)
-        self._live = live_batching(self._target.control, self._side.model, self.original)
+        self._live = live_batching(
+            self._target.control, self._side.model, self.original, lasting=False
+        )
         self.now = dataclasses.replace(settings_of(self.original, self.threads), workers=workers)
 
     def at_rate(self, settings: Settings, rate: float, longer: float = 1.0) -> Observation:
