@@ -8,6 +8,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
+from types import TracebackType
 
 import numpy as np
 from core_bench.load.on_thread import run_on_thread
@@ -101,9 +102,22 @@ class LiveMeter:
     def __enter__(self) -> LiveMeter:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
-            self.restore()
+            if self._server is None:  # an own server ends, and its settings with it
+                self.restore()
+        except CoreError as failed:
+            if not isinstance(error, CoreError):
+                raise
+            raise CoreError(
+                error.kind,
+                f"{error.message}; and the model did not get its settings back: {failed.message}",
+            ) from error
         finally:
             self._target.close()
 
@@ -111,20 +125,29 @@ class LiveMeter:
         return time.monotonic() - self._begin
 
     def restore(self) -> None:
-        """Give the model the configuration that it had. Raises CoreError if the server refuses it."""
+        """Give the model the live settings and the configuration that it had.
+
+        If one of them fails, the other is given back all the same.
+        Raises CoreError if the server refuses one, or does not answer.
+        """
         try:
-            if self._live is not None:
-                self._live.restore()
-            if self._changed:
-                self.repository.load(None)
-                if self.repository.config() != self.original:  # it was not that of the repository
-                    self.repository.load(self.original)
+            try:
+                if self._live is not None:
+                    self._live.restore()
+            finally:
+                if self._changed:
+                    self._load_original()
         except Refused as error:
             raise CoreError(
                 Kind.INTERNAL,
                 f"model '{self.repository.model}' keeps the last measured settings "
                 f"({self.now.shown}); the server refuses its own configuration: {error}",
             ) from None
+
+    def _load_original(self) -> None:
+        self.repository.load(None)
+        if self.repository.config() != self.original:  # it was not that of the repository
+            self.repository.load(self.original)
         self._changed = False
 
     def keep(self) -> None:
