@@ -9,6 +9,8 @@ from core_tune.search.search import Budget, Search
 from core_tune.settings import CPU, GPU, Settings, Space
 from virtual_server import Hidden, VirtualMeter, random_hidden, true_limit
 
+from core.errors import CoreError
+
 SPACE = Space(Settings(1, 1, 0), [1, 2, 4, 8], [1, 4, 16], [0, 2000])
 
 
@@ -53,6 +55,31 @@ def test_settings_that_a_server_refuses_are_left_out():
     assert found.best.instances == 1
     assert set(found.refused.values()) == {"no more memory"}
     assert all(each.instances > 1 for each in found.refused)
+
+
+@pytest.mark.parametrize(
+    ("made", "space"), [(1, SPACE), (1, Space(Settings(1, 1), [1])), (8, SPACE)]
+)
+def test_a_server_that_begins_to_refuse_ends_the_search(made, space):
+    found, meter = searched(EASY, 0.05, meter=refusing_after(made), space=space, most=14)
+
+    assert (found.best, found.limits) == (None, {})
+    assert meter.count == made and found.refused
+
+
+def test_a_server_that_refuses_everything_is_an_error():
+    with pytest.raises(CoreError, match=r"refuses all settings .* first 1 instance.*: it is gone"):
+        searched(EASY, 0.05, meter=refusing_after(0))
+
+
+def refusing_after(made):
+    class Refusing(VirtualMeter):
+        def _measured(self, settings, rate, clients, longer=1.0):
+            if self.count >= made:
+                raise Refused("it is gone")
+            return super()._measured(settings, rate, clients, longer)
+
+    return Refusing
 
 
 def test_an_objective_that_no_settings_keep_has_no_best():

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from core.errors import unavailable
 from core_tune.observation import Meter, Observation, Refused
 from core_tune.queueing.fit import fit
 from core_tune.queueing.inversion import limit_from
@@ -85,10 +86,16 @@ class Search:
     machines: dict[str, Machine] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Search. Raises CoreError if requests fail, or the server is lost."""
+        """Search. Raises CoreError if requests fail, or the server is lost or refuses all settings."""
         self._calibrate()
+        if not self.observations:
+            settings, reason = next(iter(self.refused.items()))
+            raise unavailable(
+                f"the server refuses all settings that were tried, first {settings.shown}: {reason}"
+            )
         self._learn()
-        self._rated(self.space.current)
+        if self.space.current not in self.refused:
+            self._rated(self.space.current)
         compared = (1 - _EXPLORED) * (self.budget.measurements - len(self.observations) + 1)
         while not self._spent(compared):
             wanted = self._promising()
@@ -217,7 +224,10 @@ class Search:
 
         It is that which may surpass the best most, or the best, if less is known of it.
         """
-        best = self._ranked()[0]
+        ranked = self._ranked()
+        if not ranked:
+            return None
+        best = ranked[0]
         gains = self._gains(best, self._settings)
         found = max(gains, key=lambda each: gains[each], default=best)
         if found == best or gains[found] <= _NO_GAIN:
@@ -232,6 +242,8 @@ class Search:
         measured longer ago comes first: all in turn, so that they meet the same machine.
         """
         ranked = self._ranked()
+        if not ranked:
+            return []
         best = ranked[0]
         gains = self._gains(best, ranked)
         rivals = sorted((each for each in gains if gains[each] > _DECIDED), key=lambda e: -gains[e])
@@ -259,7 +271,9 @@ class Search:
         return gains
 
     def _ranked(self) -> list[Settings]:
-        """Return the measured settings, the best first."""
+        """Return the measured settings that the server does not refuse, the best first."""
+        if not self._settings:
+            return []
         mean = self.known().mean
         measured = {each.settings for each in self.estimates}
         order = sorted(range(len(self._settings)), key=lambda i: -mean[i])
