@@ -27,7 +27,8 @@ class TuneRequest:
     protocol       "http" or "grpc"
     batch          rows of a request
     round_s        of which a measurement has 4; 0: by the objective
-    apply          whether the model keeps the best settings until its next load; else it gets its own back
+    apply          whether the model keeps the best settings; else it gets its own back. They last until its
+                   next load; batches and delay that are live settings until these are reset
     shapes         input → dims without the batch, for inputs of any size
     """
 
