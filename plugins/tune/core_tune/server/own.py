@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core_bench.model.address import Address
@@ -67,30 +68,23 @@ class OwnServer:
     def _start(self, workers: int) -> None:
         self.workers = workers
         more = [f"--workers={workers}"] if workers > 1 else []
-        # Ctrl-C waits until the process is known, so that it is ended too. The process has a session of its
-        # own: Ctrl-C of a terminal reaches only the command. A server unblocks the signal itself.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         started = False
         try:
-            self._process = subprocess.Popen(
-                [*self._command, *more],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
-            started = True
-        finally:
-            with contextlib.ExitStack() as failing:
-                if started:
-                    failing.callback(self.stop)
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                failing.pop_all()
-        try:
+            with _signals_held():  # until the process is known, so that it is ended too
+                # In a session of its own: Ctrl-C of a terminal reaches only the command.
+                self._process = subprocess.Popen(
+                    [*self._command, *more],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    start_new_session=True,
+                )
+                started = True
             self._wait()
             self._load(self._model)
         except BaseException:
-            self.stop()
+            if started:
+                self.stop()
             raise
 
     def _end(self) -> None:
@@ -130,6 +124,30 @@ class OwnServer:
     def _text(self) -> str:
         self._log.seek(0)
         return self._log.read().decode(errors="replace")[-_SHOWN:].strip()
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back until the end.
+
+    By handlers, which run on the main thread only: a signal that this thread blocks reaches another thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        came.append(number)
+
+    before = [(each, signal.signal(each, note)) for each in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler or signal.SIG_DFL)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _free_ports(count: int) -> list[int]:
