@@ -9,12 +9,14 @@ import contextlib
 import dataclasses
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import invalid
+from core.errors import invalid, unavailable
 
 if TYPE_CHECKING:
     from core_tune.flags.plan import Plan
@@ -27,8 +29,9 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Search and report. Return the exit status: 1 if no settings keep the objective, 130 after Ctrl-C.
+    """Search and report. Return the exit status: 1 if no settings keep the objective, 130 if interrupted.
 
+    Ctrl-C and SIGTERM interrupt it.
     Raises CoreError if the command line, the server, the model or its inputs are wrong, or requests fail.
     """
     # Imported here: the list of commands does not need them.
@@ -44,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         outcome = run(plan)
     except KeyboardInterrupt:
-        print("ended by Ctrl-C before anything was found", file=sys.stderr)
+        print("ended by Ctrl-C or SIGTERM before anything was found", file=sys.stderr)
         return _INTERRUPTED
     command = _without_secrets(plan, shlex.join(["core", "tune", *arguments]))
     _report(plan, outcome, command)
@@ -54,7 +57,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _keep(plan: Plan) -> int:
-    """Keep the objective of a running server, and say what is changed. Ctrl-C ends it, as --minutes does."""
+    """Keep the objective of a running server, and say what is changed.
+
+    Ctrl-C and SIGTERM end it, as --minutes does.
+    """
     from core_tune.online.loop import keep, keeper_of, settle
     from core_tune.online.report import Report
     from core_tune.online.watched import WatchedServer
@@ -62,6 +68,7 @@ def _keep(plan: Plan) -> int:
 
     progress = Progress()
     with contextlib.ExitStack() as open_parts:
+        open_parts.enter_context(_interrupted_by_sigterm())
         open_parts.callback(progress.clear)
         server = open_parts.enter_context(WatchedServer(plan.side))
         keeper = keeper_of(server, plan, processors=len(os.sched_getaffinity(0)))
@@ -87,12 +94,13 @@ def _keep(plan: Plan) -> int:
 
 
 def run(plan: Plan, progress: Progress | None = None) -> Outcome:
-    """Search what a plan asks for. After Ctrl-C, return what was found so far.
+    """Search what a plan asks for. After Ctrl-C or SIGTERM, return what was found so far.
 
     progress   shows what is done; by default on a terminal
     Raises CoreError, and KeyboardInterrupt if nothing was found. The model gets its settings back, also then.
     """
     from core.devices.visible import gpus
+    from core_tune.observation import Refused
     from core_tune.queueing.arrivals import Arrivals
     from core_tune.report.progress import Progress as TerminalProgress
     from core_tune.server.meter import LiveMeter
@@ -101,6 +109,7 @@ def run(plan: Plan, progress: Progress | None = None) -> Outcome:
 
     progress = progress or TerminalProgress()
     with contextlib.ExitStack() as open_parts:
+        open_parts.enter_context(_interrupted_by_sigterm())
         open_parts.callback(progress.clear)
         side, server = plan.side, None
         if plan.folder is not None:
@@ -126,9 +135,31 @@ def run(plan: Plan, progress: Progress | None = None) -> Outcome:
         hardware = Hardware(len(os.sched_getaffinity(0)), has_gpus)
         outcome = tune(plan, meter, arrivals, progress.step, hardware)
         if plan.apply and outcome.best is not None and not outcome.interrupted:
-            meter.apply(outcome.best)
+            try:
+                meter.apply(outcome.best)
+            except Refused as error:
+                raise unavailable(
+                    f"the server refuses the best settings of model '{side.model}' "
+                    f"({outcome.best.shown}): {error}"
+                ) from None
             meter.keep()
         return outcome
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise KeyboardInterrupt, so that the model gets its settings back, as after Ctrl-C.
+
+    Only on the main thread, which alone receives signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _report(plan: Plan, outcome: Outcome, command: str) -> None:

@@ -30,7 +30,7 @@ def tune(
     watch: Callable[[str], None],
     machine: Hardware,
 ) -> Outcome:
-    """Search, and return what was found. Ctrl-C ends the search, which reports what it knows by then.
+    """Search, and return what was found. KeyboardInterrupt ends the search: it reports what it knows by then.
 
     Raises CoreError if the model cannot be tuned, or requests fail.
     """

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 from core_bench.plan import Side
+from core_tune import tuning
+from core_tune.observation import Refused
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.server.meter import LiveMeter
-from core_tune.server.own import OwnServer
+from core_tune.server.own import OwnServer, _signals_held
 from core_tune.settings import Settings
 from sleeping_model import QUICK, sleeper
 
@@ -157,7 +159,22 @@ def is_running(pid):
         return False
 
 
-def test_ctrl_c_ends_the_server_too(repository):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_start_of_a_server_is_held_back(number):
+    before = signal.signal(number, signal.default_int_handler)
+    held = []
+    try:
+        with pytest.raises(KeyboardInterrupt), _signals_held():
+            os.kill(os.getpid(), number)  # another thread may get it
+            time.sleep(0.01)
+            held.append(number)
+    finally:
+        signal.signal(number, before)
+    assert held == [number]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_end_the_server_too(repository, number):
     folder = sleeper(repository, "sleeper", 0.004, 0.0)
     process = subprocess.Popen(
         [*CORE, str(folder), "--slo", "p99=1s"], stderr=subprocess.PIPE, text=True
@@ -167,11 +184,11 @@ def test_ctrl_c_ends_the_server_too(repository):
     while not (started := open(children).read().split()) and time.monotonic() < end:  # noqa: SIM115
         time.sleep(0.05)
 
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert "ended by Ctrl-C before anything was found" in errors
+    assert "ended by Ctrl-C or SIGTERM before anything was found" in errors
     end = time.monotonic() + 10  # an orphan that has ended is there until init takes note
     while (left := [pid for pid in started if is_running(pid)]) and time.monotonic() < end:
         time.sleep(0.05)
@@ -243,6 +260,33 @@ def test_apply_leaves_a_running_server_with_the_best(running, tune):
     assert status == 0, output + errors
     config = running.ask("/v2/models/sleeper/config")
     assert config["dynamic_batching"]["preferred_batch_size"] == [8]
+
+
+def test_apply_says_that_the_server_refuses_the_best_settings(running, tune, monkeypatch):
+    apply, searched = LiveMeter.apply, []
+
+    def refuse(meter, settings):
+        if searched:
+            raise Refused("no more memory")
+        apply(meter, settings)
+
+    def search(*arguments):
+        outcome = tuned(*arguments)
+        searched.append(outcome)
+        return outcome
+
+    tuned = tuning.tune
+    monkeypatch.setattr(tuning, "tune", search)
+    monkeypatch.setattr(LiveMeter, "apply", refuse)
+    flags = ["--slo", "average=1s", "--instances", "1", "--batch-sizes", "8", "--delays", "0"]
+
+    status, _, errors = tune(
+        "sleeper", "-u", running.address.authority, *flags, *QUICK, "--measurements", "3", "--apply"
+    )
+
+    assert status == 1
+    assert "the server refuses the best settings of model 'sleeper' (1 instance" in errors
+    assert "no more memory" in errors
 
 
 def test_a_model_that_does_not_load_shows_the_log(repository, capsys):

@@ -21,7 +21,7 @@ Examples:
   core tune digits -u localhost:8000 --slo p99=20ms --online    keeps the objective while it serves
 
 The exit status is 0 if settings keep the objective, 1 if none does, requests failed or the server was lost,
-2 for a wrong command line, 130 after Ctrl-C.
+2 for a wrong command line, 130 after Ctrl-C or SIGTERM.
 """
 
 

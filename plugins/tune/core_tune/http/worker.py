@@ -3,7 +3,7 @@
 step          what is measured next
 measurement   what was measured, as in the document of --json
 report        the document of --json; or `failed` with an error
-SIGINT ends the search. The model has its own settings again when the process ends.
+SIGINT or SIGTERM ends the search. The model has its own settings again when the process ends.
 """
 
 from __future__ import annotations

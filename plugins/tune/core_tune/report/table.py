@@ -67,7 +67,7 @@ def lines(outcome: Outcome) -> list[str]:
     found, best, now = outcome.found, outcome.best, outcome.space.current
     made = []
     if outcome.interrupted:
-        made.append("ended by Ctrl-C; this is what was known by then")
+        made.append("ended by Ctrl-C or SIGTERM; this is what was known by then")
     if best is None:
         made.append(_impossible(outcome))
     elif best == now:
