@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from backend_dali.reading import WITHOUT_DIMS
 from backend_dali.runner import Array, Runner, Samples, text_of
 from backend_dali.tensors import Port
 from core.backend import ModelInstance
@@ -102,6 +103,8 @@ class DaliInstance(ModelInstance):
     def _joined(self, name: str, samples: Samples) -> Array:
         """Return the samples of one request as one array. Raises CoreError if their shapes differ."""
         split = name in self.model.settings.split
+        if split and not samples[0].ndim:
+            raise invalid(f"model '{self.model.name}': {WITHOUT_DIMS.format(name=name)}")
         shapes = {each.shape[split:] for each in samples}
         if len(shapes) > 1:
             found = ", ".join(str(list(each)) for each in sorted(shapes))
@@ -110,7 +113,7 @@ class DaliInstance(ModelInstance):
                 "send them in requests of their own, or let the pipeline resize or pad them"
             )
         if split:
-            return np.concatenate(samples)
+            return _sent(np.concatenate(samples))
         return _sent(samples if isinstance(samples, np.ndarray) else np.stack(samples))
 
     def _failed(self, error: BaseException) -> CoreError:

@@ -19,6 +19,10 @@ from core.errors import CoreError, internal, invalid
 from core.model_file import check_readable, not_found
 
 SERIALIZED, PYTHON = "model.dali", "dali.py"
+WITHOUT_DIMS = (
+    "samples of output '{name}' have no dims, so they have no outer one; remove '{name}' from the parameter "
+    "'split_along_outer_axis' in config.pbtxt"
+)
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,9 @@ def _outputs(definition: Definition, config: ModelConfig, settings: Settings) ->
             f"model '{config.name}': the parameter 'split_along_outer_axis' names {', '.join(unknown)}, the "
             f"outputs are {', '.join(names)}; change config.pbtxt"
         )
+    for name, port in zip(names, found.values(), strict=True):
+        if name in settings.split and port.ndim == 0:
+            raise invalid(f"model '{config.name}': {WITHOUT_DIMS.format(name=name)}")
     return {
         name: _renamed(port, name, name in settings.split)
         for name, port in zip(names, found.values(), strict=True)

@@ -11,7 +11,13 @@ from backend_dali import backend
 from backend_dali.messages import Pipeline
 from core_testing.served import AskedModel, Served
 
-WITHOUT = ("test_reading.py", "test_settings.py", "test_without_dali.py")
+WITHOUT = (
+    "test_reading.py",
+    "test_serializing.py",
+    "test_settings.py",
+    "test_splitting.py",
+    "test_without_dali.py",
+)
 HAS_DALI = find_spec("nvidia") is not None and find_spec("nvidia.dali") is not None
 
 

@@ -79,6 +79,13 @@ def test_a_split_output_has_one_dimension_less(version, small):
         read(version, split("frames:z"))
 
 
+def test_an_output_without_dims_cannot_be_split(version, small):
+    (version / "model.dali").write_bytes(small({"a": (0, 1)}, {"y": (9, 0)}))
+
+    with pytest.raises(CoreError, match=r"samples of output 'y' have no dims, .* remove 'y' from"):
+        read(version, split("y"))
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "error"),
     [
