@@ -43,12 +43,24 @@ def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
             fill_scheduler(config)
         return
     if ports.batches:
-        if not config.max_batch_size:
+        if not config.max_batch_size and not _have_batch(config, ports):
             fill_max_batch_size(config, max(1, default_max_batch_size(backend, "paddle")))
         fill_scheduler(config)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)
     _complete_tensors(config, config.input, ports.inputs, "input", reserved_inputs)
     _complete_tensors(config, config.output, ports.outputs, "output", reserved_outputs)
+
+
+def _have_batch(config: ModelConfig, ports: Ports) -> bool:
+    """Return whether the dims of an entry include the batch: such a model has no max_batch_size."""
+    known = {port.name: port for port in ports.all}
+    entries: list[Any] = [*config.input, *config.output]
+    for io in entries:
+        dims = tuple(io.reshape.shape if io.HasField("reshape") else io.dims)
+        # A row without dims is written [1].
+        if io.name in known and len(dims) == len(known[io.name].dims) and dims != (1,):
+            return True
+    return False
 
 
 def _complete_tensors(

@@ -54,6 +54,24 @@ def test_names_datatypes_and_dims_in_the_order_of_the_program(tmp_path, small, w
 
 
 @pytest.mark.parametrize(
+    ("entry", "rows"),
+    [
+        ('input { name: "x" dims: [ -1, 3 ] }', 0),
+        ('output { name: "y" dims: [ 8, 3 ] }', 0),
+        ('input { name: "x" dims: [ 3 ] }', 4),
+    ],
+)
+def test_dims_with_the_batch_are_for_a_model_without_max_batch_size(tmp_path, small, entry, rows):
+    (tmp_path / "model.json").write_bytes(small.pir({"x": FLOATS}, {"y": FLOATS}))
+    config = config_of(entry)
+
+    check_version(config, tmp_path, backend)
+
+    assert config.max_batch_size == rows
+    assert [list(io.dims)[-1] for io in (*config.input, *config.output)] == [3, 3]
+
+
+@pytest.mark.parametrize(
     ("there", "found"),
     [
         (["model.pdmodel", "inference.json", "inference.pdmodel"], "model.pdmodel"),
