@@ -15,12 +15,14 @@ from typing import Any
 from core.errors import invalid
 
 _RUNTIME = "TVM_USE_RUNTIME_LIB"  # makes TVM leave its compiler of 260 MB on the disk
+_BIND = "TVM_BIND_THREADS"  # makes TVM bind the threads of each instance to the same cores
 _importing = threading.Lock()
 
 
 def import_tvm(model: str) -> Any:
     """Return the module `tvm`. Thread-safe. Raises CoreError(INVALID) if it cannot be imported."""
     with _importing:
+        os.environ.setdefault(_BIND, "0")  # stays: TVM reads it at the first run of each thread
         if "tvm" in sys.modules:
             return sys.modules["tvm"]
         spec = find_spec("tvm")

@@ -1,6 +1,8 @@
 """Datatypes, shapes, outputs that only a run shows, instances, threads, errors of requests."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,8 +120,7 @@ def test_arrays_are_aligned_for_compiled_code(array):
     np.testing.assert_array_equal(found, array)
 
 
-def test_a_function_that_mixes_rows_is_an_error(serve):
-    """The check finds no fault: the result begins with the variable of the batch."""
+def test_a_function_that_mixes_rows_has_no_batches(serve):
 
     @I.ir_module
     class Module:
@@ -170,8 +171,17 @@ def test_threads_of_an_execution(serve, threads):
         'backend: "tvm"' + parameter("threads", threads),
     )
     x = np.random.default_rng(1).random((64, 512), np.float32)
+    before = cores()
 
     np.testing.assert_array_equal(model(x=x)["output0"], 2 * x)
+
+    assert cores() == before
+
+
+def cores():
+    """Return the sets of cores that the threads of this process may use."""
+    found = (each.read_text() for each in Path("/proc/self/task").glob("*/status"))
+    return {re.search(r"Cpus_allowed_list:\s*(\S+)", each)[1] for each in found}
 
 
 @pytest.mark.parametrize("allocator", ["pooled", "naive"])
@@ -186,8 +196,3 @@ def test_instances_answer_at_once(serve, allocator, mode):
 
     for x, answer in zip(arrays, answers, strict=True):
         np.testing.assert_array_equal(answer, 2 * x)
-
-
-def test_a_module_for_cpus_on_a_gpu_is_an_error(serve):
-    with pytest.raises(CoreError, match="GPU"):
-        serve(doubled(), 'backend: "tvm" instance_group { kind: KIND_GPU gpus: [ 0 ] }')
