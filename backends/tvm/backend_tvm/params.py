@@ -17,6 +17,7 @@ _LIST, _TENSOR = 0xF7E58D4F05049CB7, 0xDD5E40F096B4A13F  # magic numbers
 _HEAD = struct.Struct("<QQ")
 _ABOUT = struct.Struct("<iiiBBH")  # device type, device number, dimensions, then the datatype
 _KINDS = {0: "int", 1: "uint", 2: "float", 6: "bool"}
+_BITS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bool": (8,)}
 _MOST_NAMES, _MOST_DIMS = 1_000_000, 64
 
 
@@ -63,11 +64,12 @@ def _array(content: memoryview, place: int, name: str) -> tuple[np.ndarray[Any, 
     _, _, rank, code, bits, lanes = _ABOUT.unpack_from(content, place + _HEAD.size)
     if magic != _TENSOR or not 0 <= rank <= _MOST_DIMS:
         raise ValueError(f"it is damaged at array '{name}'")
-    if code not in _KINDS or lanes != 1 or bits not in (8, 16, 32, 64):
+    kind = _KINDS.get(code, "")
+    if lanes != 1 or bits not in _BITS.get(kind, ()):
         raise ValueError(
             f"array '{name}' has the datatype {code}/{bits}/{lanes}, which numpy lacks"
         )
-    dtype = np.dtype("bool" if _KINDS[code] == "bool" else f"{_KINDS[code]}{bits}")
+    dtype = np.dtype("bool" if kind == "bool" else f"{kind}{bits}")
     place += _HEAD.size + _ABOUT.size
     shape = struct.unpack_from(f"<{rank}q", content, place)
     place += 8 * rank

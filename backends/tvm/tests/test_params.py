@@ -45,6 +45,16 @@ def test_changed_bytes_raise_nothing_but_value_errors(tmp_path, small):
             pass
 
 
+def test_a_datatype_that_numpy_lacks_is_an_error_with_the_name(tmp_path, small):
+    content = small.params(w=np.ones(2, np.float16))
+    float16, float8 = bytes([2, 16, 1, 0]), bytes([2, 8, 1, 0])
+    assert content.count(float16) == 1
+    (tmp_path / "p").write_bytes(content.replace(float16, float8))
+
+    with pytest.raises(ValueError, match="array 'w' has the datatype 2/8/1, which numpy lacks"):
+        read_params(tmp_path / "p")
+
+
 def test_another_file_is_an_error(tmp_path):
     (tmp_path / "p").write_bytes(b"PK" * 100)
 
