@@ -41,8 +41,8 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     found = read_model(config, path, settings)
     ports = found.ports
     if ports.outputs is None and not is_described(config):
-        kind, number = _device(config)
         loaded = LoadedModule(found, config.name)
+        kind, number = device_of(config, loaded)
         ports = with_outputs(ports, loaded, kind, number, settings, config.name)
         loaded.close()
     complete_from(ports, config, backend)
@@ -58,7 +58,7 @@ def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
             fill_scheduler(config)
         return
     if ports.batches:
-        if not config.max_batch_size:
+        if not config.max_batch_size and not _have_batch(config, ports):
             fill_max_batch_size(config, max(1, default_max_batch_size(backend, "tvm")))
         fill_scheduler(config)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)
@@ -67,14 +67,28 @@ def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
         _complete_tensors(config, config.output, ports.outputs, "output", reserved_outputs)
 
 
-def _device(config: ModelConfig) -> tuple[str, int]:
-    """Return the kind and number of the device of the first instance."""
+def device_of(config: ModelConfig, loaded: LoadedModule) -> tuple[str, int]:
+    """Return the kind and number of the device of the first group that has one, else the module's kind."""
     for group in config.instance_group:
         if group.gpus:
             return "GPU", group.gpus[0]
         if group.kind == group.KIND_GPU:
             return "GPU", 0
-    return "CPU", 0
+        if group.kind == group.KIND_CPU:
+            return "CPU", 0
+    return loaded.kind, 0
+
+
+def _have_batch(config: ModelConfig, ports: Ports) -> bool:
+    """Return whether the dims of an entry include the batch: such a model has no max_batch_size."""
+    known = {port.name: port for port in ports.all}
+    entries: list[Any] = [*config.input, *config.output]
+    for io in entries:
+        dims = tuple(io.reshape.shape if io.HasField("reshape") else io.dims)
+        # A row without dims is written [1].
+        if io.name in known and len(dims) == len(known[io.name].dims) and dims != (1,):
+            return True
+    return False
 
 
 def _complete_tensors(

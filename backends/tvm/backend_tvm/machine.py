@@ -54,6 +54,11 @@ class LoadedModule:
         arguments = [weights.get(name) for name in self._read.parameters]
         return Machine(self._tvm, function, arguments, device, kind == "CPU", settings.threads)
 
+    @property
+    def kind(self) -> str:
+        """Return the kind of device that it was compiled for, as in instance_group: CPU or GPU."""
+        return "GPU" if _kinds(self._module) & _DEVICES.keys() else "CPU"
+
     def close(self) -> None:
         """Drop the library; machines keep it until they are gone."""
         self._module = None

@@ -170,6 +170,12 @@ def _ports(
 ) -> Ports:
     places = [i for i, each in enumerate(function.parameters) if each not in weights]
     found = [function.parameters[place] for place in places]
+    twice = next((each for each in found if found.count(each) > 1), "")
+    if twice and not settings.inputs:
+        raise invalid(
+            f"model '{model}': two parameters of function '{name}' have the name '{twice}'; name the inputs "
+            "with the parameter 'inputs' in config.pbtxt"
+        )
     inputs = named(
         names_of(found, settings.inputs, "inputs", model),
         [_type(function, place, model) for place in places],

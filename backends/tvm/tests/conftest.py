@@ -14,7 +14,14 @@ import pytest
 from backend_tvm import backend
 from core_testing.served import AskedModel, Served
 
-WITHOUT = ("test_reading.py", "test_settings.py", "test_without_tvm.py", "test_params.py")
+WITHOUT = (
+    "test_annotations.py",
+    "test_devices.py",
+    "test_params.py",
+    "test_reading.py",
+    "test_settings.py",
+    "test_without_tvm.py",
+)
 HAS_TVM = getattr(find_spec("tvm"), "origin", None) is not None
 MACHINES = {"x86_64": 62, "aarch64": 183}
 

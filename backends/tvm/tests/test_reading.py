@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from backend_tvm import backend
-from backend_tvm.annotations import TensorType, tensor_type, tensor_types
 from backend_tvm.reading import read_model
 from backend_tvm.settings import settings_of
 from backend_tvm.static_check import check_version
@@ -27,55 +26,6 @@ def read(folder, text=""):
 
 def parameter(name, value):
     return f"parameters {{ key: '{name}' value {{ string_value: '{value}' }} }}"
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('R.Tensor((n, 3), dtype="float32")', ("float32", ("n", "3"))),
-        ('R.Tensor((T.int64(2),), dtype="int8")', ("int8", ("2",))),
-        ('R.Tensor((), dtype="bool")', ("bool", ())),
-        ('R.Tensor((n * 2, T.max(n, 1)), dtype="int64")', ("int64", ("n * 2", "T.max(n, 1)"))),
-        ('R.Tensor(dtype="float16", ndim=2)', ("float16", ("?", "?"))),
-    ],
-)
-def test_types_of_tensors(text, found):
-    assert tensor_type(text) == TensorType(*found)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["R.Object", "R.Shape([n])", 'R.Tensor(dtype="float32")', "R.Tensor((2,))", "R.Tensor(ndim=2)"],
-)
-def test_types_that_are_no_tensor_of_a_known_rank(text):
-    with pytest.raises(ValueError, match=r"no tensor|not known"):
-        tensor_type(text)
-
-
-def test_tuples_are_their_tensors_in_order():
-    text = 'T.Tuple(R.Tensor((n,), dtype="int8"), R.Tuple(R.Tensor((2,), dtype="int16"), R.Tuple))'
-
-    assert [each.dtype for each in tensor_types(text)] == ["int8", "int16"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "R.Tensor((" + '), dtype="a"' * 5000 + "x",
-        'R.Tensor(dtype="int8", ndim=999999999)',
-        "R.Tensor((" + "9" * 5000 + '), dtype="int8")',
-        "R.Tuple(" * 5000 + ")" * 5000,
-        "R.Tensor((" + "n, " * 50000 + ')dtype="int8")',
-    ],
-    ids=["datatypes", "rank", "number", "tuples", "letters"],
-)
-def test_hostile_types_are_refused_at_once(text):
-    started = time.process_time()
-
-    with pytest.raises(ValueError, match=r"no tensor|not known|too large|tuples|letters") as caught:
-        tensor_types(text)
-
-    assert time.process_time() - started < 1 and len(str(caught.value)) < 400
 
 
 def test_a_hostile_text_of_an_argument_is_read_at_once(tmp_path, small):
@@ -286,6 +236,69 @@ def test_completion_and_check_need_no_tvm(version):
 def test_what_contradicts_the_module_is_an_error_of_a_check(version, text, error):
     with pytest.raises(CoreError, match=error):
         check_version(config_of(text), version, backend)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'input { name: "x" dims: [ -1, 3 ] }',
+        'input { name: "x" dims: [ 8, 3 ] }',
+        'output { name: "output0" dims: [ -1, 2 ] }',
+    ],
+)
+def test_dims_with_the_batch_are_for_a_model_without_max_batch_size(version, entry):
+    config = config_of(entry)
+
+    check_version(config, version, backend)
+
+    assert not config.max_batch_size and not config.HasField("dynamic_batching")
+    assert [len(io.dims) for io in (*config.input, *config.output)] == [2, 2]
+
+
+def test_dims_without_the_batch_leave_it_to_the_completion(version):
+    config = config_of('input { name: "x" dims: [ 3 ] }')
+
+    assert check_version(config, version, backend)
+    assert config.max_batch_size == 4
+
+
+@pytest.mark.parametrize(("rank", "batch"), [("b,", 2), ("", 0)])
+def test_any_size_is_not_the_one_element_of_a_scalar(tmp_path, small, rank, batch):
+    annotation = f'R.Tensor(({rank}), dtype="float32")'
+    contexts = [small.parameter("main", 0, "x", annotation), small.result("main", annotation)]
+    (tmp_path / "model.so").write_bytes(small.library(small.executable({"main": ["x"]}, contexts)))
+    text = 'max_batch_size: {} input {{ name: "x" data_type: TYPE_FP32 dims: [ {} ] }}'
+
+    check_version(config_of(text.format(batch, 1)), tmp_path, backend)
+    with pytest.raises(CoreError, match=r"'x': the model has dims \[1\], the configuration \[-1\]"):
+        check_version(
+            config_of(
+                text.format(batch, -1)
+                + 'output { name: "output0" data_type: TYPE_FP32 dims: [ 1 ] }'
+            ),
+            tmp_path,
+            backend,
+        )
+
+
+def test_parameters_of_one_name_are_named_by_the_configuration(tmp_path, small):
+    contexts = [
+        small.parameter("main", place, "x", f'R.Tensor((2,), dtype="{dtype}")')
+        for place, dtype in enumerate(("float32", "int64"))
+    ]
+    (tmp_path / "model.so").write_bytes(
+        small.library(small.executable({"main": ["x", "x"]}, contexts))
+    )
+
+    with pytest.raises(
+        CoreError, match="two parameters of function 'main' have the name 'x'; name the inputs with"
+    ):
+        read(tmp_path)
+    ports = read(tmp_path, parameter("inputs", "a,b")).ports
+    assert {name: port.type for name, port in ports.inputs.items()} == {
+        "a": "float32",
+        "b": "int64",
+    }
 
 
 def test_fixed_shapes_have_no_batches(tmp_path, small):
