@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 _REPLACEMENT = "\ufffd"  # what tokenizers write for bytes that are no character
-_MOST_HELD = 3  # bytes of a character that lacks its last one
 # Tokens that are detokenized again with the next ones: some tokenizers drop a space before the first.
 _KEPT = 4
 _MOST_KEPT = 12
+_MOST_BYTES = 4  # of a character
 _MOST_WAITING = 64  # tokens: a text that goes on without a complete character is given as it is
 
 
 class TokenText:
     """Makes text of tokens. A character of several tokens appears with the last of them. Not thread-safe.
 
-    detokenize   tokens → text, with U+FFFD for each byte, or for all bytes, of an incomplete character
+    detokenize   tokens → text. For an incomplete character, the text has U+FFFD or nothing. It may have
+                 U+FFFD for the complete characters before it too, if their tokens are bytes as well
     pieces       token → its text behind other text, learnt on the way, so that a token is detokenized only
                  once; generations of one model share it. None: it is of this text alone
     """
@@ -27,7 +28,8 @@ class TokenText:
         self._pieces = {} if pieces is None else pieces
         self._tokens: list[int] = []
         self._text = ""  # of these tokens, unless it is outdated
-        self._given = 0  # characters of it that were returned
+        self._given = ""  # what was returned of the text of these tokens
+        self._read = 0  # the tokens of which all text was returned
         self._outdated = False  # _text lacks the last tokens, whose texts were known and are given
         self._follows_text = False  # what comes next follows a text of complete characters
 
@@ -36,53 +38,82 @@ class TokenText:
 
         That one waits for its other tokens; once more than 64 tokens wait, it is returned as U+FFFD.
         """
-        if self._follows_text and len(tokens) == 1:
-            piece = self._pieces.get(tokens[0])
-            if piece is not None:
-                self._tokens.append(tokens[0])
-                self._outdated = True
-                if len(self._tokens) > _MOST_KEPT:
-                    del self._tokens[:-_KEPT]
-                return piece
-        return self._detokenized(tokens)
+        if len(tokens) == 1:
+            return self._feed(tokens[0])
+        return "".join([self._feed(each) for each in tokens])
 
     def end(self) -> str:
         """End the text. Return what was held back: the rest of a character that is not complete."""
-        if self._outdated:
-            return ""
-        rest = self._text[self._given :]
-        self._given = len(self._text)
-        return rest
+        return "" if self._outdated else self._rest()
 
-    def _detokenized(self, tokens: Sequence[int]) -> str:
-        if self._outdated:
-            self._restart()
-        before = self._text
-        self._tokens.extend(tokens)
-        self._text = self._detokenize(self._tokens)
-        held = len(self._text) - len(self._text.rstrip(_REPLACEMENT))
-        if len(self._tokens) > _MOST_WAITING:
-            held = 0
-        complete = len(self._text) - min(held, _MOST_HELD)
-        found = self._text[self._given : complete]
-        self._given = max(self._given, complete)
-        if self._follows_text and len(tokens) == 1 and not held:
-            self._learn(tokens[0], found, before)
-        if not held and len(self._tokens) > _MOST_KEPT:
+    def _feed(self, token: int) -> str:
+        piece = self._pieces.get(token) if self._follows_text else None
+        if piece is None:
+            return self._detokenized(token)
+        self._tokens.append(token)
+        self._outdated = True
+        if len(self._tokens) > _MOST_KEPT and all(
+            each in self._pieces for each in self._tokens[-_KEPT:]
+        ):  # else it might cut a character
             del self._tokens[:-_KEPT]
-            self._restart()
-        self._follows_text = self._text != "" and not self._text.endswith(_REPLACEMENT)
+        return piece
+
+    def _detokenized(self, token: int) -> str:
+        if self._outdated:
+            self._restart(self._detokenize(self._tokens))
+        before = self._text
+        self._tokens.append(token)
+        self._text = self._detokenize(self._tokens)
+        complete = self._text.rstrip(_REPLACEMENT)
+        if complete != self._text and len(self._tokens) <= _MOST_WAITING:
+            self._follows_text = False
+            if not complete.startswith(
+                self._given
+            ):  # characters before this one lack their text now
+                return ""
+            found = complete[len(self._given) :]
+            self._given = complete
+            return found
+        found = self._rest()
+        if self._follows_text:
+            self._learn(token, found, before)
+        if len(self._tokens) > _MOST_KEPT:
+            self._shorten()
+        self._follows_text = found != "" and not found.endswith(_REPLACEMENT)
         return found
 
-    def _restart(self) -> None:
-        self._text = self._detokenize(self._tokens)
-        self._given = len(self._text)
+    def _rest(self) -> str:
+        """Return the text that was not returned yet."""
+        if self._text.startswith(self._given):
+            found = self._text[len(self._given) :]
+        else:  # the last tokens have changed the text before them
+            found = self._detokenize(self._tokens[self._read :])
+        self._given = self._text
+        self._read = len(self._tokens)
+        return found
+
+    def _restart(self, text: str) -> None:
+        """Begin with tokens whose text was returned."""
+        self._text = self._given = text
+        self._read = len(self._tokens)
         self._outdated = False
+
+    def _shorten(self) -> None:
+        """Drop the first tokens. Keep more of them where a character would be cut."""
+        for kept in range(_KEPT, _KEPT + _MOST_BYTES):
+            text = self._detokenize(self._tokens[-kept:])
+            if self._text.endswith(text) or len(self._tokens) > _MOST_WAITING:
+                del self._tokens[:-kept]
+                self._restart(text)
+                return
 
     def _learn(self, token: int, piece: str, before: str) -> None:
         """Keep the text of a token, unless it belongs to this place only.
 
         before   the text that it follows. Some tokenizers change it, such as " n" before "'t"
         """
-        if piece and _REPLACEMENT not in piece and self._text == before + piece:
+        if not piece or _REPLACEMENT in piece or self._text != before + piece:
+            return
+        # The last token of a character has no text alone. Some tokenizers drop a space before the first one.
+        if self._detokenize([token]) in (piece, piece.removeprefix(" ")):
             self._pieces[token] = piece

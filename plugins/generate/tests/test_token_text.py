@@ -1,8 +1,12 @@
 """TokenText makes text of tokens, whole characters only."""
 
+import pytest
 from core_generate import TokenText
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+WORDS = "ab "  # the characters with a token of their own; the others are tokens for their bytes
+texts = st.text() | st.text(st.sampled_from("ab \n\xa0€éì囧好\u3000😀"), max_size=60)
 
 
 def detokenize(tokens):
@@ -14,6 +18,32 @@ def detokenize_without_first_space(tokens):
     return "".join(f" w{each}" for each in tokens).removeprefix(" ")
 
 
+def detokenize_without_incomplete_characters(tokens):
+    return bytes(tokens).decode(errors="ignore")
+
+
+def detokenize_with_runs_of_bytes(tokens):
+    """Return the text of tokens as the tokenizers of Llama 2 and Mistral do.
+
+    A token is a character or a byte. If the bytes between two characters are no text, each becomes U+FFFD.
+    """
+    text, run = "", b""
+    for each in [*tokens, ""]:
+        if isinstance(each, int):
+            run += bytes([each])
+            continue
+        try:
+            text += run.decode()
+        except UnicodeDecodeError:
+            text += "\ufffd" * len(run)
+        text, run = text + each, b""
+    return text.removeprefix(" ")
+
+
+def tokens_with_runs_of_bytes(text):
+    return [token for each in text for token in (each if each in WORDS else each.encode())]
+
+
 @given(st.text(), st.integers(1, 7))
 def test_the_text_is_that_of_all_tokens_however_they_arrive(text, size):
     tokens = list(text.encode())
@@ -22,6 +52,31 @@ def test_the_text_is_that_of_all_tokens_however_they_arrive(text, size):
     pieces = [found.feed(tokens[i : i + size]) for i in range(0, len(tokens), size)]
 
     assert "".join(pieces) + found.end() == text
+
+
+@settings(deadline=None)
+@given(texts, st.integers(1, 7))
+@example("a😀😀b", 1)
+@example("b囧囧囧好好囧囧好囧囧\n", 1)  # more bytes in a row than are kept
+@example("a" * 9 + "😀bbb" + "囧", 1)
+def test_whole_characters_before_an_incomplete_one_are_kept(text, size):
+    tokens = tokens_with_runs_of_bytes(text)
+    found, pieces = TokenText(detokenize_with_runs_of_bytes), []
+
+    for i in range(0, len(tokens), size):
+        pieces.append(found.feed(tokens[i : i + size]))
+
+    assert "".join(pieces) + found.end() == text.removeprefix(" ")
+
+
+def test_the_rest_of_a_run_of_bytes_that_is_no_text_has_no_character_twice():
+    found = TokenText(detokenize_with_runs_of_bytes)
+
+    assert found.feed(tokens_with_runs_of_bytes("a😀")) == "a😀"
+    assert found.feed([0xE2]) == ""
+    assert found.feed(["b"]) == "\ufffdb"
+    assert found.feed([*tokens_with_runs_of_bytes("😀"), 0xE2]) == "😀"
+    assert found.end() == "\ufffd"
 
 
 @given(st.text(min_size=1))
@@ -47,13 +102,26 @@ def detokenize_with_joined_words(tokens):
     return "".join(tokens).replace(" n't", "n't")
 
 
-@given(st.lists(st.text(), max_size=4))
-def test_texts_that_share_pieces_are_those_of_their_tokens(texts):
+@pytest.mark.parametrize(
+    ("detokenize", "tokens_of"),
+    [
+        (detokenize, str.encode),
+        (detokenize_without_incomplete_characters, str.encode),
+        (detokenize_with_runs_of_bytes, tokens_with_runs_of_bytes),
+    ],
+)
+@settings(deadline=None)
+@given(st.lists(texts, max_size=4))
+@example(["x€", "xì ë"])
+@example(["x\u3000", "x\u2000"])  # spaces of several bytes
+@example(["a" * 12 + "\u3000aab", "b😀"])
+def test_texts_that_share_pieces_are_those_of_their_tokens(detokenize, tokens_of, texts):
     pieces = {}
 
     for text in texts * 2:
-        found = TokenText(detokenize, pieces)
-        assert "".join([found.feed([each]) for each in text.encode()]) + found.end() == text
+        found, tokens = TokenText(detokenize, pieces), list(tokens_of(text))
+        expected = detokenize(tokens)
+        assert "".join([found.feed([each]) for each in tokens]) + found.end() == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=30), max_size=4))
@@ -77,9 +145,8 @@ def test_a_token_is_detokenized_once_for_all_texts_that_share_pieces():
         found = TokenText(counted, pieces)
         assert "".join([found.feed([each]) for each in b"abababab"]) == "abababab"
 
-    assert (
-        len(asked) == 3 + 9
-    )  # of the first text the first "a", "b" and "a"; of the others the first "a"
+    # Of the first text the first "a", then "b" and "a" in their place and alone; of the others the first "a".
+    assert len(asked) == 5 + 9
 
 
 def test_a_piece_that_changes_the_text_before_it_is_no_piece_of_others():
@@ -89,6 +156,12 @@ def test_a_piece_that_changes_the_text_before_it_is_no_piece_of_others():
         text = "".join([found.feed([each]) for each in tokens])
 
     assert text == "Itdon't"
+
+
+def test_a_token_that_changes_the_text_before_it_is_not_lost():
+    found = TokenText(detokenize_with_joined_words)
+
+    assert [found.feed([each]) for each in ("do", " n", "'t")] == ["do", " n", "'t"]
 
 
 def test_an_incomplete_character_comes_at_the_end():
