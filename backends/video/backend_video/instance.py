@@ -84,10 +84,14 @@ class VideoInstance(ModelInstance):
             return
         newest = Newest(frames, stop)
         try:
-            while (seen := newest.take()) is not None:
-                yield seen
+            while True:
+                # A client is known to be behind only some time after it got a frame: wait for the next one.
+                newest.wait()
                 while _is_behind(request):
                     stop.wait(_LOOK_S)
+                if (seen := newest.take()) is None:
+                    return
+                yield seen
         finally:
             newest.close()
 

@@ -30,14 +30,19 @@ class Newest:
         self._thread = threading.Thread(target=self._run, name="video decoder", daemon=True)
         self._thread.start()
 
+    def wait(self) -> None:
+        """Wait until a frame waits, or the source has ended."""
+        with self._changed:
+            while self._waiting is None and not self._done:
+                self._changed.wait()
+
     def take(self) -> Seen | None:
         """Return the newest frame that was not taken, as soon as there is one; None after the last.
 
         Raises what the frames raise. Call it on one thread.
         """
+        self.wait()
         with self._changed:
-            while self._waiting is None and not self._done:
-                self._changed.wait()
             seen, self._waiting = self._waiting, None
             if seen is None:
                 if self._error is not None:

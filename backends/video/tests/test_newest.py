@@ -1,5 +1,7 @@
 """The policy `latest`, the times of frames, and pauses between tries, without a film."""
 
+import threading
+import time
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -7,6 +9,7 @@ import pytest
 from backend_video import backoff
 from backend_video.backoff import Backoff
 from backend_video.clock import Clock
+from backend_video.instance import VideoInstance
 from backend_video.newest import Newest
 from backend_video.source import Seen
 from backend_video.stop import Stop, Stopped
@@ -53,6 +56,36 @@ def test_a_reader_that_waits_gets_each_frame_and_then_the_error():
     with pytest.raises(ValueError, match="damaged"):
         newest.take()
     newest.close()
+
+
+def test_a_client_that_is_behind_soon_after_a_frame_gets_the_newest_one_next(eventually):
+    """The thread of the instance is ahead of the loop, which learns only then that the client is behind."""
+    go, given, found = threading.Event(), [], []
+
+    def frames():
+        yield seen(0)
+        go.wait()
+        for index in range(1, 6):
+            yield seen(index)
+            stop.wait(0.05)
+            given.append(index)
+
+    stop = Stop()
+    request = SimpleNamespace(paused=False, parent=None)
+    wishes = SimpleNamespace(policy="latest")
+    paced = VideoInstance._paced(None, frames(), wishes, True, request, stop)
+    found.append(next(paced).index)
+    reader = threading.Thread(target=lambda: found.append(next(paced).index))
+    reader.start()
+    time.sleep(0.05)  # it waits for a frame
+    request.paused = True
+    go.set()
+    eventually(lambda: len(given) == 5)
+    request.paused = False
+    reader.join()
+    paced.close()
+
+    assert found == [0, 5]
 
 
 def test_closing_ends_the_thread_and_the_source():
