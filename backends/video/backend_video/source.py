@@ -73,6 +73,7 @@ class VideoSource:
         """
         clock = Clock()
         index = 0
+        last = time.monotonic()
         lost: _Loss | None = None
         while True:
             try:
@@ -90,6 +91,7 @@ class VideoSource:
                             decoder.damaged = 0
                         index += 1
                         yield seen
+                        last = time.monotonic()
                         del frame, seen  # the decoder may use their memory again
                 if not self._live or (self._web is not None and self._web.ended):
                     return
@@ -99,7 +101,7 @@ class VideoSource:
                     raise
                 problem = error
             if lost is None:
-                lost = _Loss(problem, Backoff(self._settings.reconnect_s, self._stop))
+                lost = _Loss(problem, Backoff(self._settings.reconnect_s, self._stop), last)
                 logger.info("video: lost a source: %s", problem.message)
             if not lost.backoff.wait():
                 raise unavailable(
@@ -162,12 +164,15 @@ class VideoSource:
 
 
 class _Loss:
-    """The time without a source."""
+    """The time without a source.
 
-    def __init__(self, problem: CoreError, backoff: Backoff):
+    begin   when its last frame had been taken, by time.monotonic(): a camera may be silent before it is lost
+    """
+
+    def __init__(self, problem: CoreError, backoff: Backoff, begin: float):
         self.backoff = backoff
         self._problem = problem
-        self._begin = time.monotonic()
+        self._begin = begin
 
     @property
     def seconds(self) -> float:

@@ -182,8 +182,11 @@ def test_what_a_server_sends_is_limited(site, ask):
             ask("short", site.url + path)
 
 
-def camera(parts, frames=5):
-    """A camera of Motion JPEG that breaks off after some frames; `parts` counts its connections."""
+def camera(parts, frames=5, silent_s=0):
+    """A camera of Motion JPEG that breaks off after some frames; `parts` counts its connections.
+
+    silent_s   how long it says nothing before
+    """
     data = film(frames, container="mpjpeg")
 
     def page(handler):
@@ -191,6 +194,7 @@ def camera(parts, frames=5):
         handler.close_connection = True
         kind = f"multipart/x-mixed-replace;boundary={BOUNDARY}"
         handler.answer(200, [("Content-Type", kind)], data)
+        time.sleep(silent_s)
 
     return page
 
@@ -210,6 +214,15 @@ def test_a_camera_that_breaks_off_is_asked_again_and_each_gap_is_told(site, ask)
     for i in gaps:
         assert b"the source was lost for" in answers[i]["notice"][0]
         assert times[i] - times[i - 1] >= 100_000_000
+
+
+def test_the_silence_before_a_loss_is_part_of_its_gap(site, ask):
+    site.pages["/cam"] = camera([], silent_s=0.8)
+
+    answers = ask("web", f"{site.url}/cam", frames=6)
+
+    assert int(answers[5]["gap"][0]) >= 0.7e9
+    assert int(answers[5]["pts"][0]) - int(answers[4]["pts"][0]) >= int(answers[5]["gap"][0])
 
 
 def test_a_camera_that_does_not_come_back_is_an_error(site, stream):
