@@ -235,6 +235,22 @@ async def test_a_version_at_rest_has_not_failed(models, serve, browse):
     ]
 
 
+async def test_the_overview_shows_the_share_of_each_version(models, serve, browse):
+    models.identity("shared", [4], more="version_policy { all { } }\n", versions=(1, 2))
+    served = serve().ready("shared")
+
+    async with browse() as browser:
+        await browser.page.goto(f"{served.url}console")
+        kind = browser.page.locator(".row-kind")
+        await kind.get_by_text("v1 · v2", exact=False).wait_for()
+        tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, 4], "data": [0, 1, 2, 3]}
+        for version in (1, 1, 1, 2):
+            served.json(f"v2/models/shared/versions/{version}/infer", {"inputs": [tensor]})
+        await kind.get_by_text("v1 75 % · v2 25 %").wait_for()
+
+    assert browser.problems == []
+
+
 async def test_the_memory_of_models_is_shown_against_the_budget(models, serve, browse):
     if find_spec("core_memory_budget") is None:
         pytest.skip("core-memory-budget is not installed")

@@ -2,7 +2,7 @@
 
 import { Lanes, Sparkline } from "./charts.js";
 import { h, setAttribute, setText } from "./dom.js";
-import { bytes, count, duration } from "./figures.js";
+import { bytes, count, duration, percent } from "./figures.js";
 import { sizesOf } from "./history.js";
 import { isRouter, latencyOf, summary } from "./store.js";
 import { t } from "./text.js";
@@ -14,6 +14,13 @@ const LABELS = { "c-rate": "Requests/s", "c-latency": "Latency", "c-queue": "Que
 const ROUTED = { ...LABELS, "c-queue": "In flight" };
 
 export const STATES = { READY: "ready", LOADING: "loading", UNLOADING: "loading", UNAVAILABLE: "failed", UNLOADED: "unloaded" };
+
+/** Return the versions that serve, each with its share of the last minute's requests: "v1 90 % · v2 10 %". */
+function shares(model, numbers) {
+  const sums = numbers.map((each) => [each, model.versions.get(each).history.last("rate", SHOWN).filter(Number.isFinite).reduce((sum, rate) => sum + rate, 0)]);
+  const all = sums.reduce((sum, [, each]) => sum + each, 0);
+  return sums.sort(([a], [b]) => a - b).map(([each, sum]) => (all ? `v${each} ${percent(sum / all)}` : `v${each}`)).join(" · ");
+}
 
 export class ModelRow {
   constructor() {
@@ -71,7 +78,7 @@ export class ModelRow {
     }
     setText(this.state, t(found.state === "READY" ? "ready" : found.state === "UNAVAILABLE" ? "failed" : found.state.toLowerCase()));
     this.state.hidden = ready;
-    const versions = main?.row.versions ? main.row.versions.map((each) => `v${each}`).join(" ") : found.versions.length > 1 ? found.versions.sort((a, b) => a - b).map((each) => `v${each}`).join(" ") : found.versions.length && main.row.version !== 1 ? `v${found.versions[0]}` : "";
+    const versions = main?.row.versions ? main.row.versions.map((each) => `v${each}`).join(" ") : found.versions.length > 1 ? shares(model, found.versions) : found.versions.length && main.row.version !== 1 ? `v${found.versions[0]}` : "";
     setText(this.kind, [ready ? main.row.platform : "", versions].filter(Boolean).join(" · "));
     if (this.ready !== ready) {
       this.ready = ready;
