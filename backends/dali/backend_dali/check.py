@@ -35,6 +35,7 @@ def check(config: ModelConfig, read: ReadModel) -> None:
         raise wrong_inputs(config.name, inputs, read.ports.inputs, missing)
     for io in config.input:
         _check_tensor(config, io, read.ports.inputs[io.name])
+        _check_element(config, io, read.ports.inputs[io.name])
     for output in config.output:
         _check_tensor(config, output, read.ports.outputs[output.name])
 
@@ -87,6 +88,16 @@ def _check_supported(config: ModelConfig, read: ReadModel) -> None:
                 f"model '{config.name}': 'optional' of input '{io.name}' is not for DALI; remove it from "
                 "config.pbtxt"
             )
+
+
+def _check_element(config: ModelConfig, io: Any, port: Port) -> None:
+    """Raise CoreError(INVALID) if rows of an input without dims may have more than one element."""
+    dims = list(io.reshape.shape if io.HasField("reshape") else io.dims)
+    if port.ndim == 0 and dims != [1]:
+        raise invalid(
+            f"model '{config.name}', tensor '{port.name}': its samples have no dims in the pipeline, which "
+            f"are dims [1] in the configuration, found {dims}"
+        )
 
 
 def _check_tensor(config: ModelConfig, io: Any, port: Port) -> None:

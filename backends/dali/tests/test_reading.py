@@ -79,6 +79,15 @@ def test_a_split_output_has_one_dimension_less(version, small):
         read(version, split("frames:z"))
 
 
+def test_any_size_is_not_the_one_element_of_a_sample_without_dims(version, small):
+    (version / "model.dali").write_bytes(small({"a": (9, 0)}, {"y": (9, 0)}))
+    text = 'input {{ name: "a" data_type: TYPE_FP32 dims: [ {} ] }}'
+
+    check_version(config_of(text.format(1)), version, backend)
+    with pytest.raises(CoreError, match=r"'a': its samples have no dims .* found \[-1\]"):
+        check_version(config_of(text.format(-1)), version, backend)
+
+
 def test_an_output_without_dims_cannot_be_split(version, small):
     (version / "model.dali").write_bytes(small({"a": (0, 1)}, {"y": (9, 0)}))
 

@@ -102,8 +102,9 @@ def _check_tensor(config: ModelConfig, io: Any, port: Port) -> None:
 
 def _check_dims(config: ModelConfig, port: Port, dims: tuple[int, ...]) -> None:
     found = dims_of(port, config)
+    scalar = len(port.dims) <= bool(config.max_batch_size)  # its [1] is no dimension of any size
     fits = len(dims) == len(found) and all(
-        a == b or -1 in (a, b) for a, b in zip(dims, found, strict=True)
+        a == b or (-1 in (a, b) and not scalar) for a, b in zip(dims, found, strict=True)
     )
     if not fits:
         raise invalid(

@@ -71,6 +71,18 @@ def test_dims_with_the_batch_are_for_a_model_without_max_batch_size(tmp_path, sm
     assert [list(io.dims)[-1] for io in (*config.input, *config.output)] == [3, 3]
 
 
+@pytest.mark.parametrize(("shape", "batch"), [((-1,), 2), ((), 0)])
+def test_any_size_is_not_the_one_element_of_a_scalar(tmp_path, small, shape, batch):
+    tensor = ("float32", shape)
+    (tmp_path / "model.json").write_bytes(small.pir({"x": tensor}, {"y": tensor}))
+    text = f"max_batch_size: {batch} "
+    entry = 'input {{ name: "x" data_type: TYPE_FP32 dims: [ {} ] }}'
+
+    check_version(config_of(text + entry.format(1)), tmp_path, backend)
+    with pytest.raises(CoreError, match=r"'x': the model has dims \[1\], the configuration \[-1\]"):
+        check_version(config_of(text + entry.format(-1)), tmp_path, backend)
+
+
 @pytest.mark.parametrize(
     ("there", "found"),
     [
