@@ -35,8 +35,10 @@ CAMERA, TRACK, TRACKER, SHOW = "camera", "track_frame", "follow_objects", "show_
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # before a video is tried again
 _LOAD_S = 30.0  # for the models to load
 _FORGET_NS = (
-    5_000_000_000  # a loss of this length begins new tracks; the tracker forgets after ten seconds
+    5_000_000_000  # without a frame: new tracks begin; the tracker forgets after ten seconds
 )
+_SILENT_S = 2.0  # without a frame: that is trouble
+_LOOK_S = 0.5  # how often that is looked at
 
 
 class Watching:
@@ -45,6 +47,7 @@ class Watching:
     def __init__(self, server: InferenceServer):
         self._server = server
         self._tasks: list[asyncio.Task[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.videos: dict[str, VideoWatch] = {}
         self.events = Events()
 
@@ -56,8 +59,24 @@ class Watching:
 
     def start(self) -> None:
         """Begin to watch, as soon as the models serve."""
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(each.run()) for each in self.videos.values()]
+        self._tasks.append(loop.create_task(self._look()))
+
+    def unloads(self, model: str) -> None:
+        """End the requests to the camera if it is `model`: they would keep it loaded. New ones follow.
+
+        No effect on the loop of another server of this process.
+        """
+        if model == CAMERA and self._loop is asyncio.get_running_loop():
+            for video in self.videos.values():
+                video.give_up()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for video in self.videos.values():
+                video.look()
 
     def end(self) -> None:
         """Cancel the requests to the camera, and end all events and pictures."""
@@ -92,6 +111,10 @@ class VideoWatch:
         self._events = events
         self._runs = itertools.count(1)
         self._drawing: asyncio.Task[None] | None = None
+        self._undrawn = ""  # why there is no picture
+        self._request: InferenceRequest | None = None
+        self._patience_s = _SILENT_S
+        self._since_ns = 0  # when it began to wait for the next frame; 0 while it does not
 
     async def run(self) -> None:
         """Watch the video until this task is cancelled. A source that ends or fails is tried again."""
@@ -104,12 +127,29 @@ class VideoWatch:
                 trouble = "the video has ended"
             except CoreError as error:
                 trouble = error.message
-            if trouble != self.trouble:
-                self.trouble = trouble
-                logger.warning("watch: '%s': %s", self.name, trouble)
-                self._events.send(orjson.dumps({"video": self.name, "trouble": trouble}))
+            if self._request is not None and self._request.cancelled:
+                trouble = f"model '{CAMERA}' is unloaded, or loaded anew"
+            self._tell(trouble)
             pause_s = _FIRST_PAUSE_S if self.frames > before else min(2 * pause_s, _LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
+
+    def give_up(self) -> None:
+        """End the request to the camera. `run` begins a new one."""
+        if self._request is not None:
+            self._request.cancel()
+
+    def look(self) -> None:
+        """Tell it if no frame has come for long."""
+        if not self.trouble and self._since_ns:
+            silent_s = (time.monotonic_ns() - self._since_ns) / 1e9
+            if silent_s > self._patience_s:
+                self._tell(f"no frame for more than {self._patience_s:.0f} s")
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            logger.warning("watch: '%s': %s", self.name, trouble)
+            self._events.send(orjson.dumps({"video": self.name, "trouble": trouble}))
 
     async def _loaded(self) -> None:
         """Wait until the models serve. If they do not in time, the first request says what is missing."""
@@ -124,8 +164,9 @@ class VideoWatch:
 
     async def _watch(self) -> None:
         """Answer each frame of one request to the camera. Raises CoreError."""
-        request = InferenceRequest(CAMERA, {"url": Tensor.of("url", self._url)})
+        self._request = request = InferenceRequest(CAMERA, {"url": Tensor.of("url", self._url)})
         tracks = _Tracks(self._models, self.name, next(self._runs))
+        self._patience_s = _SILENT_S
         try:
             async with aclosing(aiter(self._models.infer(request))) as frames:
                 async for frame in frames:
@@ -136,13 +177,20 @@ class VideoWatch:
                     request.pause()
                     gap_ns = int(frame.output("gap").array[0])
                     self.losses += gap_ns > 0
-                    if gap_ns > _FORGET_NS:
+                    # A camera may also fall silent for a while, and keep its connection.
+                    silent_ns = came_ns - (self._since_ns or came_ns)
+                    self._since_ns = 0
+                    # One that sends few frames is not silent between them.
+                    self._patience_s = max(_SILENT_S, 3e-9 * (silent_ns - gap_ns))
+                    if max(gap_ns, silent_ns) > _FORGET_NS:
                         tracks.end()
                         tracks = _Tracks(self._models, self.name, next(self._runs))
                     found = await tracks.of(frame)
                     request.resume()
                     self._answered(frame, found, tracks.run, came_ns)
+                    self._since_ns = time.monotonic_ns()
         finally:
+            self._since_ns = 0
             tracks.end()
 
     def _answered(
@@ -185,8 +233,11 @@ class VideoWatch:
                 InferenceRequest(SHOW, {"frame": _batched(frame.output("frame")), **inputs})
             )
         except CoreError as error:
-            logger.warning("watch: no picture of '%s': %s", self.name, error.message)
+            if error.message != self._undrawn:  # else each frame would be told
+                self._undrawn = error.message
+                logger.warning("watch: no picture of '%s': %s", self.name, error.message)
             return
+        self._undrawn = ""
         self.pictures.send(bytes(drawn.output("picture").array[0, 0]))
 
 
