@@ -145,9 +145,11 @@ def test_pictures_come_as_motion_jpeg(one):
 def test_the_page_and_the_list_name_what_is_watched(one):
     next(frames_of(one.events()))
 
-    (video,) = json.load(one.open("/videos"))
+    # On a busy machine, two seconds may pass without a frame.
+    while (video := json.load(one.open("/videos"))[0])["trouble"]:
+        time.sleep(0.05)
 
-    assert (video["name"], video["trouble"]) == ("hall", "")
+    assert video["name"] == "hall"
     assert video["frames"] > 0
     assert b"<title>Watched videos</title>" in one.open("").read()
 
@@ -203,7 +205,7 @@ def test_a_camera_that_is_not_there_is_trouble_and_tried_again(watch, film):
     assert next(frames_of(events))["index"] == 0
 
 
-@pytest.mark.parametrize("value", ["hall", "=rtsp://x", "a b=rtsp://x", "hall="])
+@pytest.mark.parametrize("value", ["hall", "=rtsp://x", "a b=rtsp://x", "hall=", "küche=rtsp://x"])
 def test_a_wrong_option_says_what_one_is(watch, value):
     name, _, url = value.partition("=")
 

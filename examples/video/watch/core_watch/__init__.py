@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 
 import core
 from core.errors import invalid
@@ -13,6 +14,8 @@ from core_watch import routes
 from core_watch.watching import Watching
 
 logger = logging.getLogger("core")
+
+_all: weakref.WeakSet[Watching] = weakref.WeakSet()  # of the servers of this process
 
 
 @core.hookimpl
@@ -25,11 +28,21 @@ def core_server_starting(server):
     videos = [parsed(each) for each in server.options.added["watch"]]
     if videos and server.options.workers > 1:
         raise invalid("--watch needs --workers=1: each worker would watch each video")
+    if videos and not any(each.name == "http" for each in server.options.listeners()):
+        raise invalid("--watch needs --allow-http=true: events and pictures leave by the HTTP port")
     watching = server.shared(Watching)
+    _all.add(watching)
     for name, url in videos:
         watching.add(name, url)
     routes.add_to(server)
     watching.start()
+
+
+@core.hookimpl
+def core_model_changed(model, state):
+    if state == "unloading":
+        for each in tuple(_all):
+            each.unloads(model.name)
 
 
 @core.hookimpl
@@ -40,11 +53,14 @@ def core_models_loaded(server):
 
 
 def parsed(value: str) -> tuple[str, str]:
-    """Return name and URL of a value of --watch. Raises CoreError(INVALID)."""
-    name, _, url = value.partition("=")
-    if not url or not name.replace("-", "").replace("_", "").isalnum():
+    """Return name and URL of a value of --watch. Raises CoreError(INVALID), without passwords of the URL."""
+    name, equals, url = value.partition("=")
+    known = name.replace("-", "").replace("_", "").isalnum() and name.isascii()
+    if not url or not known:
+        # What is before the first = may also be the beginning of a URL.
+        told = f"={name}=…" if equals and not {*":/@"} & {*name} else ""
         raise invalid(
-            f"--watch={value} must be NAME=URL, such as hall=rtsp://127.0.0.1:8554/film; a name has letters, "
-            "digits, - and _"
+            f"--watch{told} must be NAME=URL, such as hall=rtsp://127.0.0.1:8554/film; a name has letters "
+            "of ASCII, digits, - and _"
         )
     return name, url
