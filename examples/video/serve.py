@@ -3,8 +3,9 @@
     film ─► camera (RTSP) ─► core-serve with the plugin of watch/ ─► http://localhost:8000/watch
 
 It renders two films in build/video, plays them as cameras, and serves examples/video/models.
---watch=NAME=URL names other videos in their place. Ctrl-C ends it all. It needs core with the backends image,
-onnx, tracker and video.
+--watch=NAME=URL names other videos in their place. Clients of this machine only reach it, unless
+--http-address and --grpc-address name another address. Ctrl-C ends it all. It needs core with the backends
+image, onnx, tracker and video.
 """
 
 from __future__ import annotations
@@ -27,12 +28,24 @@ from core import plugins, serve  # noqa: E402
 
 def main(arguments: list[str]) -> int:
     plugins.hooks().register(core_watch, "watch")
-    options = list(arguments)
-    if not any(each.startswith("--model-repository") for each in arguments):
-        options.insert(0, f"--model-repository={FOLDER / 'models'}")
+    options = [*defaults(arguments), *arguments]
     if not any(each.startswith(("--watch", "-h", "--help")) for each in arguments):
         options += [f"--watch={name}={url}" for name, url in cameras().items()]
     return serve.main(options)
+
+
+def defaults(arguments: list[str]) -> list[str]:
+    """Return the options that the arguments leave out.
+
+    Clients may let the model `camera` connect to ports of this machine, so only clients of this machine may.
+    """
+    given = {each.partition("=")[0] for each in arguments}
+    own = {
+        "--model-repository": str(FOLDER / "models"),
+        "--http-address": "127.0.0.1",
+        "--grpc-address": "127.0.0.1",
+    }
+    return [f"{name}={value}" for name, value in own.items() if name not in given]
 
 
 def cameras() -> dict[str, str]:

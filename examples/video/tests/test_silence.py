@@ -1,0 +1,223 @@
+"""The plugin with cameras that are silent, lost or unloaded, and models that fail: without a server."""
+
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from core.errors import CoreError, unavailable
+from core.tensor import Tensor
+
+S = 1_000_000_000
+
+
+def frame(index=0, gap=0):
+    numbers = {"index": index, "pts": index, "gap": gap, "dropped": 0}
+    found = {name: Tensor.of(name, np.array([each], np.int64)) for name, each in numbers.items()}
+    found["notice"] = Tensor.of("notice", np.array([b""], object))
+    found["frame"] = Tensor.of("frame", np.zeros((2, 2, 3), np.uint8))
+    return SimpleNamespace(output=found.__getitem__)
+
+
+class Models:
+    """The models. `frames` are those of each request to the camera; None waits until it is cancelled."""
+
+    def __init__(self, *frames):
+        self.frames = frames
+        self.asked = []
+        self.requests = []  # to the camera
+
+    def is_ready(self, name):
+        return True
+
+    def infer(self, request):
+        self.asked.append(request)
+        if request.model_name == "camera":
+            self.requests.append(request)
+            return self._stream(request)
+        if request.model_name == "follow_objects":
+            return SimpleNamespace(listen=lambda listener: None)
+        return self._answer(request)
+
+    async def _stream(self, request):
+        for each in self.frames:
+            if each is not None:
+                yield each() if callable(each) else each
+                continue
+            cancelled = asyncio.Event()
+            request.on_cancel(cancelled.set)
+            await cancelled.wait()
+            yield CoreError(unavailable("").kind, "the request was cancelled")
+            return
+
+    async def _answer(self, request):
+        if request.model_name == "show_tracks":
+            raise unavailable("model 'show_tracks' is not ready")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that the plugin sees: `clock.ns`."""
+    from core_watch import watching
+
+    made = SimpleNamespace(ns=S)
+    made.monotonic_ns = lambda: made.ns
+    made.monotonic = lambda: made.ns / S
+    monkeypatch.setattr(watching, "time", made)
+    return made
+
+
+def watch_of(models):
+    from core_watch.watching import Watching
+
+    watching = Watching(SimpleNamespace(models=models))
+    watching.add("hall", "rtsp://hall/film")
+    return watching
+
+
+def passed(clock, seconds, made):
+    """Return a function: `made`, after so many seconds."""
+
+    def run():
+        clock.ns += int(seconds * S)
+        return made
+
+    return run
+
+
+def test_tracks_begin_anew_when_no_frame_came_for_long(clock):
+    models = Models(frame(), passed(clock, 4, frame(1)), passed(clock, 6, frame(2)))
+    (video,) = watch_of(models).videos.values()
+
+    asyncio.run(video._watch())
+
+    assert video.frames == 3
+    assert [each.correlation_id for each in models.asked if each.model_name == "track_frame"] == [
+        "hall/1",
+        "hall/1",
+        "hall/2",
+    ]
+
+
+def test_silence_is_trouble_until_the_next_frame(clock, caplog):
+    troubles = []
+
+    def look(seconds, made):
+        def run():
+            for _ in range(2):
+                clock.ns += int(seconds * S / 2)
+                video.look()
+            troubles.append(video.trouble)
+            return made
+
+        return run
+
+    models = Models(frame(), look(1.9, frame(1)), look(6.1, frame(2)), look(0.1, frame(3)))
+    (video,) = watch_of(models).videos.values()
+
+    with caplog.at_level(logging.WARNING, "core"):
+        asyncio.run(video._watch())
+
+    assert troubles == ["", "no frame for more than 6 s", ""]
+    assert video.trouble == ""
+    assert len(caplog.records) == 1
+
+
+def test_a_camera_that_unloads_loses_its_request_and_gets_another_one():
+    models = Models(frame(), None)
+    watching = watch_of(models)
+    (video,) = watching.videos.values()
+
+    async def run():
+        watching.start()
+        while video.frames < 1:
+            await asyncio.sleep(0.01)
+        watching.unloads("detect")
+        assert not models.requests[0].cancelled
+        watching.unloads("camera")
+        while not video.trouble:
+            await asyncio.sleep(0.01)
+        trouble = video.trouble
+        while video.frames < 2:
+            await asyncio.sleep(0.01)
+        await watching.close()
+        return trouble
+
+    assert asyncio.run(run()) == "model 'camera' is unloaded, or loaded anew"
+    assert [each.cancelled for each in models.requests] == [True, False]
+
+
+def test_the_plugin_hears_of_a_model_that_unloads(monkeypatch):
+    import core_watch
+
+    heard = []
+    monkeypatch.setattr(core_watch, "_all", [SimpleNamespace(unloads=heard.append)])
+
+    for state in ("loading", "ready", "unloading", "gone"):
+        core_watch.core_model_changed(SimpleNamespace(name="camera"), state)
+
+    assert heard == ["camera"]
+
+
+def test_pictures_that_fail_are_told_once(caplog):
+    models = Models()
+    (video,) = watch_of(models).videos.values()
+    found = SimpleNamespace(output=lambda name: frame().output("index"))
+
+    async def run():
+        for _ in range(3):
+            await video._draw(frame(), found)
+
+    with caplog.at_level(logging.WARNING, "core"):
+        asyncio.run(run())
+
+    assert len(caplog.records) == 1
+    assert "no picture of 'hall': model 'show_tracks' is not ready" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("value", "begin"),
+    [
+        ("küche=rtsp://user:secret@x", "--watch=küche=… must be NAME=URL"),
+        ("a b=rtsp://user:secret@x", "--watch=a b=… must be"),
+        ("rtsp://user:secret@x", "--watch must be"),
+        ("rtsp://user:secret@x?a=b", "--watch must be"),
+        ("secret", "--watch must be"),
+    ],
+)
+def test_a_wrong_option_tells_no_password(value, begin):
+    import core_watch
+
+    with pytest.raises(CoreError, match="a name has letters of ASCII, digits") as error:
+        core_watch.parsed(value)
+
+    assert error.value.message.startswith(begin)
+    assert "secret" not in error.value.message
+
+
+def test_a_server_without_http_watches_nothing():
+    import core_watch
+
+    options = SimpleNamespace(added={"watch": ["hall=rtsp://x"]}, workers=1, listeners=list)
+
+    with pytest.raises(CoreError, match="--watch needs --allow-http=true"):
+        core_watch.core_server_starting(SimpleNamespace(options=options))
+
+
+def test_the_server_of_the_example_is_for_clients_of_this_machine():
+    import serve
+
+    assert {"--http-address=127.0.0.1", "--grpc-address=127.0.0.1"} < set(serve.defaults([]))
+    own = serve.defaults(["--http-address=10.0.0.1", "--model-repository=x"])
+    assert own == ["--grpc-address=127.0.0.1"]
+
+
+def test_the_camera_of_the_example_is_watched_without_end():
+    import serve
+
+    text = (serve.FOLDER / "models" / "camera" / "config.pbtxt").read_text()
+
+    assert 'key: "duration_s" value { string_value: "0" }' in text
+    assert 'key: "reconnect_s" value { string_value: "1000000000" }' in text
