@@ -30,7 +30,7 @@ class Seen:
 
     index     of all frames that were decoded for the request, from 0
     pts_ns    its time since the first frame; it continues over lost connections
-    gap_ns    how long the source was lost before it
+    gap_ns    time since the frame before, if the source was lost between them; else 0
     dropped   decoded frames before it that the client was too slow for
     notice    what happened before it; "" for nothing
     """
