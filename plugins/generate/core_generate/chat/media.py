@@ -115,8 +115,8 @@ def _bmp_size(data: bytes) -> tuple[int, int]:
 def _webp_size(data: bytes) -> tuple[int, int] | None:
     form = data[12:16]
     if form == b"VP8X":
-        a, b, c, d, e, f = data[24:30]
-        return (a | b << 8 | c << 16) + 1, (d | e << 8 | f << 16) + 1
+        width, width_high, height, height_high = struct.unpack_from("<HBHB", data, 24)
+        return (width | width_high << 16) + 1, (height | height_high << 16) + 1
     if form == b"VP8L":
         (bits,) = struct.unpack_from("<I", data, 21)
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1

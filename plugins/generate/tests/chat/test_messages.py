@@ -140,6 +140,7 @@ def test_nothing_is_fetched_and_only_base64_is_read(link):
         b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + b"\xff\xff\xff\xff\xff\xff",
         b"RIFF\0\0\0\0WEBPVP8L" + bytes(5) + b"\xff\xff\xff\xff",
         png(1, 1)[:18],
+        b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + b"\x09\0\0\x09\0",
         b"\xff\xd8\xff",
         b"II*\0",
     ],
