@@ -71,6 +71,7 @@ def test_the_process_ends_with_the_server(file, tmp_path, how):
 
     done = subprocess.run(
         [sys.executable, "-c", SERVER, path, how],
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # a killed server leaves its folder
         stdout=subprocess.PIPE,
         text=True,
         timeout=120,
