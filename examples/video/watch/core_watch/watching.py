@@ -114,6 +114,7 @@ class VideoWatch:
         self._undrawn = ""  # why there is no picture
         self._request: InferenceRequest | None = None
         self._patience_s = _SILENT_S
+        self._between_ns = 0  # time between the last two frames
         self._since_ns = 0  # when it began to wait for the next frame; 0 while it does not
 
     async def run(self) -> None:
@@ -166,7 +167,7 @@ class VideoWatch:
         """Answer each frame of one request to the camera. Raises CoreError."""
         self._request = request = InferenceRequest(CAMERA, {"url": Tensor.of("url", self._url)})
         tracks = _Tracks(self._models, self.name, next(self._runs))
-        self._patience_s = _SILENT_S
+        self._patience_s, self._between_ns = _SILENT_S, 0
         try:
             async with aclosing(aiter(self._models.infer(request))) as frames:
                 async for frame in frames:
@@ -180,8 +181,10 @@ class VideoWatch:
                     # A camera may also fall silent for a while, and keep its connection.
                     silent_ns = came_ns - (self._since_ns or came_ns)
                     self._since_ns = 0
-                    # One that sends few frames is not silent between them.
-                    self._patience_s = max(_SILENT_S, 3e-9 * (silent_ns - gap_ns))
+                    # One that always sends few frames is not silent between them.
+                    between_ns = silent_ns - gap_ns
+                    self._patience_s = max(_SILENT_S, 3e-9 * min(between_ns, self._between_ns))
+                    self._between_ns = between_ns
                     if max(gap_ns, silent_ns) > _FORGET_NS:
                         tracks.end()
                         tracks = _Tracks(self._models, self.name, next(self._runs))
