@@ -22,9 +22,9 @@ from core.telemetry.tracing import Tracer
 class Models:
     """The models that serve. Not thread-safe: call from the event loop only.
 
-    `version` NEWEST stands for the newest version that serves. A method with `name` and `version` raises
-    CoreError(NOT_FOUND) for an unknown model or version, and for NEWEST if no version serves; UNAVAILABLE for
-    a version that does not serve, and while the model loads; INVALID for a name that several models have.
+    `version` NEWEST stands for the newest version that serves; for requests, a plugin may choose another. A
+    method with `name` and `version` raises CoreError(NOT_FOUND) for an unknown model or version, UNAVAILABLE
+    if it does not serve or loads, INVALID for a name of several models. A plugin may serve in their place.
 
     endpoints   endpoints by model and version
     """
@@ -69,7 +69,7 @@ class Models:
         return endpoint.submit(request)
 
     def traced(self, request: InferenceRequest, name: str, version: int, to: Handler) -> Reply:
-        """Return to(request), below `name` in the trace of the request that makes this one, if any."""
+        """Call `to` and return a Reply with its items; below `name` in `request.trace`, if that is set."""
         return (
             to(request) if request.trace is None else self._tracing.step(request, name, version, to)
         )
@@ -132,10 +132,10 @@ class Models:
         """Return every version that the index shows, sorted by name and number."""
         return self._manager.versions()
 
-    # for models that load others ---------------------------------------------------
+    # for models and programs that load others --------------------------------------
 
     async def load(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
-        """Load or reload a model for another model; return when it is ready.
+        """Load or reload a model for code in this process; return when it is ready.
 
         parameters   `config` (str) and `file:<path>` (bytes) override the repository
         Raises CoreError if it failed.
@@ -143,5 +143,5 @@ class Models:
         await self._repository.load_for_model(name, parameters or {})
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
-        """Unload a model for another model; return when no version is ready."""
+        """Unload a model for code in this process; return when no version is ready."""
         await self._repository.unload_for_model(name, unload_dependents)

@@ -28,7 +28,7 @@ class Arrangement(NamedTuple):
     """What a plugin makes of the steps of an ensemble.
 
     steps     the steps to run: those of the configuration, copies with other tensors, and steps of the plugin
-    connect   returns what gives a request of these steps to its model. Once per load, on the loop thread
+    connect   called once per load, on the loop: returns what sends the request of a step to its model
     """
 
     steps: list[Step]

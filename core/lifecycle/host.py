@@ -31,7 +31,7 @@ Agree = Callable[[str, str], Awaitable[str]]
 Overlay = Callable[[ModelSource, ModelConfig], ModelConfig]
 Refresh = Callable[[Any], None]
 
-_THREADS = 32  # more than can load at once: an unload never waits behind loads
+_THREADS = 32  # with the default of 4 loads at once, an unload does not wait behind loads
 
 
 class ServedModels(Protocol):
@@ -104,7 +104,7 @@ class Host:
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that may block on a worker thread, and return its result.
 
-        Anything that it raises arrives as an Exception: a model that calls sys.exit() only fails.
+        SystemExit, KeyboardInterrupt, GeneratorExit and StopIteration arrive as CoreError(INTERNAL).
         """
         return await self.loop.run_in_executor(self._threads, _contained, function, args)
 

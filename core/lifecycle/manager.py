@@ -160,7 +160,7 @@ class ModelManager(ModelIndex):
         try:
             return await shut_down(self._registry, self._operations, self._host, deadline)
         finally:
-            if self._catalog.remote:  # a separate thread: those of the host have ended
+            if self._catalog.remote:  # a separate thread: those of the host may have ended
                 with ThreadPoolExecutor(1) as thread:
                     await self._host.loop.run_in_executor(thread, self._catalog.close)
 
@@ -209,7 +209,7 @@ class ModelManager(ModelIndex):
         return await self._operations.run(self._registry.rest(name, reason))
 
     async def take_out(self, name: str) -> None:
-        """Unload a model in every control mode; forget it when its last requests have finished."""
+        """Unload a model in every control mode. Forget it after its requests unless a repository has it."""
         self._refuse_stopping()
         if keys := self._registry.keys_of(name):
             await self._operations.run(self._unload(keys, False))
@@ -322,7 +322,7 @@ class ModelManager(ModelIndex):
         """Look again. Load the changed models and unload the gone ones that `before` has just the same."""
         found = (await self._compare()).at_rest(before)
         for name in found.gone:
-            if name in self._models:  # it may have been removed with another one
+            if name in self._models:  # another operation may have forgotten it
                 await self._registry.take_out(name)
         await self._registry.bring(found.changed)
         await self._wake(found.changed)

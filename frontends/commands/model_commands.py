@@ -63,8 +63,8 @@ class ModelCommand:
 class ConfigCommand(ModelCommand):
     """The command `config`: loads a model once, and prints its completed configuration.
 
-    Of a model.py only the method auto_complete_config runs. With an ensemble, the models that it calls are
-    loaded, too, from the folders beside its own.
+    With the Python backend, the top-level code and auto_complete_config of model.py run, and no other method.
+    With an ensemble, the models that it calls are loaded, too, from the folders beside its own.
     """
 
     summary = "load a model and print its completed configuration"
@@ -87,8 +87,8 @@ class ConfigCommand(ModelCommand):
 class ExplainCommand(ModelCommand):
     """The command `explain`: prints the stages that requests of a model pass.
 
-    It reads and completes the configuration with the model's backend, and loads no model. It fails if
-    one of these steps would fail in a server.
+    It reads the configuration, completes it with the model's backend, and loads no model. It fails if a
+    server could not read or complete it. It does not look at the models that an ensemble calls.
     """
 
     summary = "print what the requests of a model go through"

@@ -29,8 +29,8 @@ StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes
 class UnaryMethod:
     """A method with one request and one response.
 
-    changes    whether a call may change the server, or a function that returns this for a request. Roles that
-               may only read can call the method if it is false
+    changes    whether a call may change the server, or a function that returns this for a request. With
+               `category` it decides which roles may call the method (frontends/shared/access/roles.py)
     enter      checks a call when its headers are here, before anything of its message is taken: the engine
                calls it once, keeps the result in `call.active`, and refuses the call if it raises CoreError;
                None if every call may go on

@@ -34,7 +34,7 @@ class RequestsInFlight:
         self.in_flight += 1
 
     def leave(self) -> None:
-        """End a request, after its last response or its cancellation."""
+        """End a request, after its last response, its refusal or its cancellation."""
         self.in_flight -= 1
         if self._stopping and not self.in_flight:
             self._drained.set()

@@ -38,8 +38,8 @@ def row(methods: str, path: str, subject: str, service: Service, **more: bool) -
 
     methods   separated by blanks
     path      regular expression that the whole path must match; its named groups are the named parts
-    subject   name of a control operation, such as "repository.load", which says the category and whether a
-              request changes anything; or a category
+    subject   a category, or the name of a control operation, such as "repository.load". An operation has a
+              category, and says for routes with POST whether they change anything
     more      other fields of Route
     """
     known, category, name = frozenset(methods.split()), subject, ""

@@ -4,7 +4,8 @@
     client ─► {"unregister": region}                   ─► [frontend] ─► {}
 
 Each message of the SOCK_SEQPACKET socket gets its reply before the next is read; an invalid one gets
-{"error": text}. Inference requests over HTTP or gRPC name the region like any other.
+{"error": text}. One that is too long, or has too many descriptors, ends the connection. Inference requests
+over HTTP or gRPC name the region like any other.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class MemoryFrontend:
             await asyncio.wait(self._connections)
 
     def _accept(self) -> None:
-        """Accept all waiting connections; serve them, or close those with an `_objection`.
+        """Accept all waiting connections; serve them, or close those with an `_objection`, without a reply.
 
         After an error, accept no connections for PAUSE_S seconds.
         """

@@ -1,4 +1,4 @@
-"""The access log: one line with a JSON object for every request (--access-log).
+"""The access log: a line with a JSON object for each request, or each nth success (--access-log-rate).
 
 frontend ─► AccessLogEntry ─► [AccessLog] ─► a thread ─► file.  The loop only fills a queue: if the file is
 too slow, lines are dropped and counted, and no request waits.
@@ -99,7 +99,7 @@ class AccessLogEntry:
 class AccessLog:
     """Writes entries on a thread of its own. Loop thread only, but for `close`, which blocks.
 
-    `_serve` and the methods after it run on that thread.
+    `_serve` and the methods after it run on that thread; `__init__` also calls `_opened`.
     """
 
     def __init__(self, path: str, rate: int = 1, most: int = MOST_WAITING):
@@ -168,7 +168,7 @@ class AccessLog:
             self._stir.set()
 
     def reopen(self) -> None:
-        """Open the path again before the next line, for log rotation.
+        """Open the path again soon, before any later line, for log rotation.
 
         The writer also does so by itself when the file is no longer at its path.
         """
@@ -220,7 +220,10 @@ class AccessLog:
             self._losses.add(reason, len(lines))
 
     def _write_missing(self) -> None:
-        """Write a line with the number of lines lost since the last such line, unless 0. Raises OSError."""
+        """Write a line with the number of lines lost since the last such line; none if no line is lost.
+
+        Lost are lines dropped at a full queue, and lines that could not be written. Raises OSError.
+        """
         lost = self.dropped + self._lost
         if lost > self._reported_lost:
             text = {"time": iso8601(time.time_ns()), "dropped": lost - self._reported_lost}

@@ -57,7 +57,7 @@ def _check_priorities(config: ModelConfig) -> None:
 
 
 def _check_ordering(config: ModelConfig) -> None:
-    """Raise CoreError(INVALID) for several priority levels or a DELAY timeout: these reorder requests."""
+    """Raise CoreError(INVALID) for priority levels or DELAY with a timeout, for preserve_ordering."""
     batching = config.dynamic_batching
     if batching.priority_levels > 1:
         raise refused(

@@ -27,7 +27,7 @@ async def model_ready(
 ) -> messages.ModelReadyResponse:
     """Return whether a version can serve. An unknown model or version is not ready, which is no error.
 
-    Raises CoreError for a version that is no number.
+    Raises CoreError for a version that is no number from 0 to 2**63 - 1.
     """
     version = parse_version(request.version)
     try:
@@ -49,5 +49,8 @@ async def check(server: InferenceServer, request: HealthCheckRequest) -> HealthC
 
 
 async def _ready(server: InferenceServer) -> bool:
-    """Return whether the server can serve, and no plugin has a reason against more requests."""
+    """Return whether the server can serve and no plugin objects to more requests.
+
+    Raises CoreError(UNAVAILABLE) while the server exits.
+    """
     return await server.control.health.ready() and not await Readiness.of(server).objection()

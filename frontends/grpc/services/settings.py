@@ -29,7 +29,8 @@ def changes(request_class: type[LogSettingsRequest | TraceSettingRequest], data:
 async def trace(server: InferenceServer, request: TraceSettingRequest) -> TraceSettingResponse:
     """Change trace settings of the model that the request names, else of the server; return all of them.
 
-    Every value is a list; an empty list clears the setting. A request without settings changes none.
+    Every value is a list; only trace_level may have several items. An empty list clears the setting: a model
+    then uses that of the server, the server that of the command line. Without settings, nothing changes.
     """
     changed = {key: _trace_value(key, each.value) for key, each in request.settings.items()}
     response = TraceSettingResponse()

@@ -1,7 +1,7 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 """Parses large JSON of fast-path requests on another thread.
 
-FastConnection ─► [BackgroundParse] ─► parse, on another thread ─► Server.infer ─► PendingResponse
+FastConnection ─► [BackgroundParse] ─► parse, on another thread ─► ModelEndpoint ─► PendingResponse
 """
 
 cimport cython
@@ -29,7 +29,10 @@ cdef class BackgroundParse:
     cdef object _body, _signature
 
     def parsed(self):
-        """Return (request, OutputForm), or None if the client has disconnected. Runs on another thread."""
+        """Parse the body on another thread; return (request, OutputForm).
+
+        Return None if the client has disconnected before. Raises CoreError for an invalid request.
+        """
         cdef RequestHead request_head = self._pending_response.request_head
         if self._pending_response.sink is None:
             return None

@@ -1,7 +1,7 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 """The fast path of a connection: parses common requests for inference directly from their bytes.
 
-bytes ─► head.hpp ─► [FastConnection] ─► parse ─► Server.infer ─► Reply ─► PendingResponse ─► bytes
+bytes ─► head.hpp ─► [FastConnection] ─► parse ─► ModelEndpoint ─► Reply ─► PendingResponse ─► bytes
 
 A request needs no task, coroutine or future. Only `FastConnection._process` consumes received bytes, and a
 RequestReceiver, which passes whole requests to `landed`.

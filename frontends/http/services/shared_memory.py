@@ -16,7 +16,10 @@ from frontends.shared.memory.cuda import HANDLE_BYTES
 
 
 async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the region that the path names, or all regions of system or GPU memory, as the path says."""
+    """Return the status of the region that the path names, or of all regions of that kind of memory.
+
+    Raises CoreError(NOT_FOUND) for an unknown name.
+    """
     memory = MemoryControl.of(server)
     look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
     return json_answer([region._asdict() for region in look(_name(call))])

@@ -18,7 +18,7 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-_START_S = time.time()  # import of this module, about the start of the process
+_START_S = time.time()  # import of this module: the start of the process, or of the server in it
 
 
 _ENTRIES = {
@@ -39,7 +39,7 @@ class Process(MetricSource):
 
     interval_s   shortest time between two readings
     labels       of every sample
-    proc         file system of the kernel
+    proc         folder of this process in the file system of the kernel, /proc/self
     clock        monotonic, in seconds
     """
 
