@@ -33,7 +33,9 @@ def tensor_type(text: str) -> TensorType:
     dims, about = "", text.removeprefix(_TENSOR)
     shaped = about.startswith("(")
     if shaped:
-        dims, _, about = about[1:].partition("), ")
+        # The last one: a dim may have parentheses too, such as T.int64(3).
+        dims, between, about = about[1:].rpartition("), dtype=")
+        about = f"dtype={about}" if between else ""
     found = _DTYPE.match(about)
     if not (found and text.startswith(_TENSOR) and text.endswith(")")) or "vdevice" in text:
         raise ValueError(f"{_shown(text)}, which is no tensor with a datatype on one device")

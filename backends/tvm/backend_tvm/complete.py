@@ -42,7 +42,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     ports = found.ports
     if ports.outputs is None and not is_described(config):
         loaded = LoadedModule(found, config.name)
-        kind, number = device_of(config, loaded)
+        kind, number = device_of(config)
         ports = with_outputs(ports, loaded, kind, number, settings, config.name)
         loaded.close()
     complete_from(ports, config, backend)
@@ -67,8 +67,11 @@ def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
         _complete_tensors(config, config.output, ports.outputs, "output", reserved_outputs)
 
 
-def device_of(config: ModelConfig, loaded: LoadedModule) -> tuple[str, int]:
-    """Return the kind and number of the device of the first group that has one, else the module's kind."""
+def device_of(config: ModelConfig) -> tuple[str, int]:
+    """Return the kind and number of the device of the first group that names one; else that of the CPU.
+
+    A group that names neither gets CPU instances, as the backend asks for in `Backend.instances`.
+    """
     for group in config.instance_group:
         if group.gpus:
             return "GPU", group.gpus[0]
@@ -76,7 +79,7 @@ def device_of(config: ModelConfig, loaded: LoadedModule) -> tuple[str, int]:
             return "GPU", 0
         if group.kind == group.KIND_CPU:
             return "CPU", 0
-    return loaded.kind, 0
+    return "CPU", 0
 
 
 def _have_batch(config: ModelConfig, ports: Ports) -> bool:

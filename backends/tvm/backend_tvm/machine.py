@@ -54,11 +54,6 @@ class LoadedModule:
         arguments = [weights.get(name) for name in self._read.parameters]
         return Machine(self._tvm, function, arguments, device, kind == "CPU", settings.threads)
 
-    @property
-    def kind(self) -> str:
-        """Return the kind of device that it was compiled for, as in instance_group: CPU or GPU."""
-        return "GPU" if _kinds(self._module) & _DEVICES.keys() else "CPU"
-
     def close(self) -> None:
         """Drop the library; machines keep it until they are gone."""
         self._module = None
@@ -86,7 +81,8 @@ class LoadedModule:
         if (kind == "GPU") != bool(devices):
             raise invalid(
                 f"model '{self._model}': '{self._read.library}' was compiled {compiled}, the instance has "
-                f"KIND_{kind}; compile it for that, or change instance_group in config.pbtxt"
+                f"KIND_{kind}; compile it for that, or write instance_group [{{ kind: "
+                f"KIND_{'GPU' if devices else 'CPU'} }}] into config.pbtxt"
             )
         device = self._tvm.device(devices[0] if devices else "cpu", number if devices else 0)
         if not device.exist:

@@ -13,6 +13,9 @@ from backend_tvm.annotations import TensorType, tensor_type, tensor_types
         ('R.Tensor((T.int64(2),), dtype="int8")', ("int8", ("2",))),
         ('R.Tensor((), dtype="bool")', ("bool", ())),
         ('R.Tensor((n * 2, T.max(n, 1)), dtype="int64")', ("int64", ("n * 2", "T.max(n, 1)"))),
+        ('R.Tensor((T.int64(1), n), dtype="int8")', ("int8", ("1", "n"))),
+        ('R.Tensor((n, T.int64(3), T.int64(4)), dtype="int8")', ("int8", ("n", "3", "4"))),
+        ('R.Tensor((T.max(n, 1), 4), dtype="int64")', ("int64", ("T.max(n, 1)", "4"))),
         ('R.Tensor(dtype="float16", ndim=2)', ("float16", ("?", "?"))),
     ],
 )
