@@ -56,7 +56,7 @@ def _normalise_groups(
         if not group.name:
             group.name = f"{config.name}_{index}"
         if group.kind == ModelInstanceGroup.KIND_AUTO:
-            only_cpu = "CPU" in backend_instances and "GPU" not in backend_instances
+            only_cpu = not group.gpus and backend_instances.keys() & {"CPU", "GPU"} == {"CPU"}
             on_gpu = gpus and not only_cpu and set(group.gpus) <= set(gpus)
             group.kind = ModelInstanceGroup.KIND_GPU if on_gpu else ModelInstanceGroup.KIND_CPU
         if group.count < 1:

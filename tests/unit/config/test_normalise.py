@@ -131,3 +131,9 @@ def test_a_backend_that_runs_on_cpus_alone_gets_no_gpu_instances(text, instances
 
     assert found == kind
     assert gpus == ([0] if kind == "GPU" else [])
+
+
+def test_a_group_that_names_gpus_gets_them_from_every_backend():
+    assert groups(normal("instance_group { gpus: [1] }", {"CPU": 1}, gpus=[0, 1])) == [
+        ("m_0", "GPU", 1, [1])
+    ]
