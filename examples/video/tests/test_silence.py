@@ -28,6 +28,7 @@ class Models:
         self.frames = frames
         self.asked = []
         self.requests = []  # to the camera
+        self.trouble = ""  # of the tracker
 
     def is_ready(self, name):
         return True
@@ -44,7 +45,11 @@ class Models:
     async def _stream(self, request):
         for each in self.frames:
             if each is not None:
-                yield each() if callable(each) else each
+                try:
+                    yield each() if callable(each) else each
+                except GeneratorExit:  # as a Reply that is left before its end
+                    request.cancel()
+                    raise
                 continue
             cancelled = asyncio.Event()
             request.on_cancel(cancelled.set)
@@ -55,6 +60,8 @@ class Models:
     async def _answer(self, request):
         if request.model_name == "show_tracks":
             raise unavailable("model 'show_tracks' is not ready")
+        if self.trouble:
+            raise unavailable(self.trouble)
 
 
 @pytest.fixture
@@ -150,6 +157,24 @@ def test_a_camera_that_unloads_loses_its_request_and_gets_another_one():
 
     assert asyncio.run(run()) == "model 'camera' is unloaded, or loaded anew"
     assert [each.cancelled for each in models.requests] == [True, False]
+
+
+def test_a_failure_of_the_tracker_is_told_as_what_it_is():
+    models = Models(frame(), None)
+    models.trouble = "model 'detect' is out of memory"
+    watching = watch_of(models)
+    (video,) = watching.videos.values()
+    video.trouble = ""
+
+    async def run():
+        watching.start()
+        while not video.trouble:
+            await asyncio.sleep(0.01)
+        await watching.close()
+
+    asyncio.run(run())
+
+    assert video.trouble == "model 'detect' is out of memory"
 
 
 def test_the_plugin_hears_of_a_model_that_unloads(monkeypatch):

@@ -113,6 +113,7 @@ class VideoWatch:
         self._drawing: asyncio.Task[None] | None = None
         self._undrawn = ""  # why there is no picture
         self._request: InferenceRequest | None = None
+        self._gave_up = False
         self._patience_s = _SILENT_S
         self._between_ns = 0  # time between the last two frames
         self._since_ns = 0  # when it began to wait for the next frame; 0 while it does not
@@ -128,7 +129,8 @@ class VideoWatch:
                 trouble = "the video has ended"
             except CoreError as error:
                 trouble = error.message
-            if self._request is not None and self._request.cancelled:
+            if self._gave_up:
+                self._gave_up = False
                 trouble = f"model '{CAMERA}' is unloaded, or loaded anew"
             self._tell(trouble)
             pause_s = _FIRST_PAUSE_S if self.frames > before else min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -137,6 +139,7 @@ class VideoWatch:
     def give_up(self) -> None:
         """End the request to the camera. `run` begins a new one."""
         if self._request is not None:
+            self._gave_up = True
             self._request.cancel()
 
     def look(self) -> None:
