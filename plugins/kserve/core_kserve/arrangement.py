@@ -8,6 +8,7 @@ folder of one model, the files of one version, or one file with any name. Worker
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Arrangement:
             target.mkdir()
             for each in self.entries:
                 (target / each).symlink_to(self.folder / each, (self.folder / each).is_dir())
-            (target / "config.pbtxt").write_text(TRUSTED)
+            _trust(target)
         elif self.file is not None:
             make_model(self.file, target, link=True)
         elif self.files is not None:
@@ -56,7 +57,14 @@ class Arrangement:
             for each in self.entries:
                 (target / each).symlink_to(self.files / each)
             if self.trust:
-                (target / "config.pbtxt").write_text(TRUSTED)
+                _trust(target)
+
+
+def _trust(target: Path) -> None:
+    """Write the config.pbtxt. Its time is always the same: versions are loaded anew if it changes."""
+    config = target / "config.pbtxt"
+    config.write_text(TRUSTED)
+    os.utime(config, (0, 0))
 
 
 def arrangement_of(folder: Path, name: str, formats: Formats, *, trust: bool) -> Arrangement:

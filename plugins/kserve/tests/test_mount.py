@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from core_kserve.address import Address
+from core_kserve.arrangement import arrangement_of
 from core_kserve.mount import Mount
 
 import core
+from core import plugins
 from core.errors import CoreError
 
 ONNX = Path(__file__).parents[3] / "examples" / "models" / "breast_cancer" / "1" / "model.onnx"
@@ -197,6 +199,22 @@ def test_a_folder_that_is_gone_is_no_model(mount):
         pytest.raises(CoreError, match="late"),
     ):
         found.load("late")
+
+
+@pytest.mark.parametrize("path", ["model.joblib", "1/model.joblib"])
+def test_the_time_of_a_written_configuration_does_not_change(tmp_path, mount, path):
+    (mount / path).parent.mkdir(exist_ok=True)
+    (mount / path).write_text("")
+    formats = plugins.formats()
+    times = set()
+
+    for number in range(2):
+        target = tmp_path / f"made-{number}"
+        arrangement_of(mount, "tree", formats, trust=True).make(target)
+        times.add((target / "config.pbtxt").stat().st_mtime_ns)
+        (mount / "README").write_text("")  # an entry beside the versions
+
+    assert times == {0}
 
 
 @pytest.mark.parametrize("path", ["model.joblib", "1/model.joblib"])
