@@ -45,7 +45,7 @@ class ModelAlone:
     seat        name and device of the instance, from the configuration's groups
     loop        for an instance that uses one; run it while the instance executes
 
-    If a call of the backend raises, what was opened is closed again; then CoreError is raised.
+    If a call of the backend raises, what was opened is closed again, and the error is raised.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ModelAlone:
             self._opened = opened.pop_all()
 
     def close(self) -> None:
-        """Close instance, unload model, close backend: each even if another raises; then raise that error."""
+        """Close instance, unload model, close backend, each even if one raises. Then raise the last error."""
         self._opened.close()
 
 

@@ -50,5 +50,5 @@ def check_server(options: Options, *, without_models: bool = False) -> None:
 
 
 def reads_again(options: Options) -> bool:
-    """Return whether there are files that SIGHUP makes the server read again."""
+    """Return whether SIGHUP has work to do: files to read again, or an access log to open again."""
     return any(part.of(options).reads_again for part in options.parts)

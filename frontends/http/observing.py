@@ -61,9 +61,9 @@ def watched(call: HttpRequest | None, answer: HttpResponse) -> HttpResponse:
 
 
 def end(call: HttpRequest | None, response: web.StreamResponse | None) -> None:
-    """End the observation of a request, if it has one, with what aiohttp has sent or will send.
+    """End the observation of a request, if it has one, with status and head of the response.
 
-    response   None if the client has disconnected
+    response   None if it was not sent to its end: the client has disconnected, or a later part failed
     """
     if call is None or (observation := call.observation) is None:
         return

@@ -17,8 +17,8 @@ summary = "find what is wrong with the models of a repository, without loading t
 FAILED, WRONG_COMMAND = 1, 2
 
 _EPILOG = (
-    "The exit status is 0 without errors, 1 with errors (with --strict, with warnings, too), and 2 for a "
-    "wrong command line."
+    "The exit status is 0 without errors or if --write mended them, 1 with errors (with --strict, with "
+    "warnings, too), without models or if a file cannot be written, and 2 for a wrong command line."
 )
 
 
@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         action="store_true",
-        help="then load once each model that has no errors, which runs its code",
+        help="load once each model that has no errors, before --write mends others; this runs its code",
     )
     parser.add_argument(
         "--gpus",
@@ -69,11 +69,11 @@ def _count(text: str) -> int:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Check the repositories, do what --load and --write ask for, and print the findings; return the status.
+    """Check the repositories, load (--load), write (--write), and print the findings; return the status.
 
-    It is 0 without errors, or if --write has mended them all; 1 with errors, without models, or if a file
-    cannot be written; 2, with the reason on stderr, for a path or option that is refused. With --strict,
-    warnings count as errors.
+    A model that --write mends is not loaded in this run. The status is 0 without errors, or if --write has
+    mended them all; 1 with errors, without models, or if a file cannot be written; 2, with the reason on
+    stderr, for a path or option that is refused. With --strict, warnings count as errors.
     """
     # Imported here: the list of commands does not need them.
     from dataclasses import replace

@@ -117,7 +117,7 @@ cdef class Handle:
             self.connection.soon()
 
     def hold(self, size_t size, what):
-        """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
+        """Count `size` bytes as memory until `release` or the end of the call. Raises MemoryExhausted."""
         cdef Session* session = self.connection.session
         if session != NULL and not session.hold(self.id, size):
             raise MemoryExhausted(session.why_not().decode())
@@ -128,7 +128,11 @@ cdef class Handle:
             self.connection.session.release(self.id, size)
 
     def hold_unpaid(self, size_t size, what):
-        """Count `size` bytes of decompression until the call is over. Raises MemoryExhausted."""
+        """Count decompressed bytes of `what` beyond those that its compressed size pays for.
+
+        They have a small limit of their own (--unpaid-memory-byte-size); `hold` counts them as memory, too.
+        They count until `release_unpaid` or the end of the call. Raises MemoryExhausted.
+        """
         cdef Session* session = self.connection.session
         if session != NULL:
             self.connection.share.take_unpaid(size, what)

@@ -18,7 +18,7 @@ from core.tensor cimport Tensor, new_tensor
 cdef enum:
     PLACES = 16  # number of slots for kept messages, a power of two
     LARGEST = 8 * 1024  # bytes of a kept message
-    EACH = 8  # one of so many different messages replaces a kept one
+    EACH = 8  # one of so many different messages may take a slot
 
 cdef list _answers = [None] * PLACES  # RepeatedResponseMessage or None at each place
 cdef unsigned int _missed = 0
@@ -46,8 +46,9 @@ cdef class MessageReader:
         raise NotImplementedError
 
     cdef keep(self, bytes data, InferenceRequest request, list starts):
-        """Keep one of EACH messages for comparison with later ones; no large message, nor one with parameters
-        or an input without raw bytes.
+        """Take each message that was parsed anew; keep one of EACH for comparison with later ones.
+
+        That one is not kept if it is large, has parameters, or has an input without raw bytes; the turn is lost.
 
         starts   position of the bytes of each input, in order; None for an input without raw bytes
         """

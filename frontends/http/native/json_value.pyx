@@ -106,9 +106,10 @@ def count_values(data):
 
 
 def read(data, int plan=0, size_t most_values=MOST_VALUES):
-    """Return the Python value of a JSON text; large values that `plan` names become Elements.
+    """Return the Python value of a JSON text.
 
-    Raises CoreError(INVALID) for invalid or too large text.
+    plan   NOTHING, INFERENCE or MEMBERS: where large arrays, with MEMBERS also long strings, become Elements
+    Raises CoreError(INVALID) for invalid JSON, and for too many values or bytes of strings beside Elements.
     """
     cdef Py_buffer view
     cdef Tape tape

@@ -35,7 +35,7 @@ cdef extern from "answer.hpp" namespace "answer" nogil:
     char* write_head(char*, const char*, size_t, int64_t, uint64_t, const char*)
 
 cdef enum:
-    JOINED = 64 * 1024  # a body up to this size is joined with its head; larger ones are not copied
+    JOINED = 64 * 1024  # a body up to this size is joined with its head; larger ones only without writelines
     MOST_HEAD = 512  # bytes of the head of a common response
     MOST_FIELDS = 192  # of these, for the fields of every response
     NO_JSON_SIZE = -1
@@ -60,8 +60,8 @@ cdef class ResponseSink:
         raise NotImplementedError
 
     cdef settle(self, PendingResponse pending):
-        """Release the bytes counted for a request, and count its response. If the memory account refuses
-        them, replace the response by an error.
+        """Release the bytes counted for a request. Count its response if that is large or must wait; if the
+        memory account refuses it, replace the response by an error.
         """
         raise NotImplementedError
 

@@ -78,7 +78,10 @@ class ActiveCall:
             self._allowance.take()
 
     def wait(self) -> None:
-        """Count the call no longer among the concurrent requests of its caller, since it waits for others."""
+        """Give back, for good, the call's place among the concurrent requests of its caller.
+
+        Call it before waiting for other requests of that caller, such as those of a job: they need the place.
+        """
         if self._allowance is not None:
             self._allowance.leave(self._slot)
             self._slot = -1

@@ -93,7 +93,7 @@ class Issuer:
         except PyJWTError as error:
             raise _refused(_why(error)) from None
         except (ValueError, RecursionError):
-            # PyJWT does not catch these: a header may hold bytes that are not text, or too deep brackets.
+            # PyJWT does not catch these: the HTTP header may hold no text, the token too deep brackets.
             raise _refused("has no valid signature") from None
         return Holder(
             f"{options.auth_jwt_issuer}#{claims['sub']}",
@@ -105,7 +105,7 @@ class Issuer:
         """Return the key with the name in the token's header, or the only key if the header has no name.
 
         Raises Unauthenticated if there is not exactly one such key, or if the token's algorithm is not
-        permitted or not that of the key; PyJWTError for a token without a valid header.
+        permitted or not that of the key; PyJWTError, ValueError or RecursionError for an invalid header.
         """
         head = jwt.get_unverified_header(token)
         name = head.get("kid")
