@@ -23,6 +23,7 @@ from frontends.shared.context import FrontendContext
 from frontends.shared.load_reports import LoadReports, _reports_of
 from frontends.shared.memory import MemoryControl, SharedMemoryRegions
 from frontends.shared.memory.cuda import CudaRegions
+from frontends.shared.readiness import Readiness
 
 
 class Described:
@@ -102,8 +103,8 @@ class DescribedServer:
             return SimpleNamespace(policy=None, access_log=None, names=CallerNames())
         if factory is _reports_of:
             return LoadReports(list)
-        if factory is GrpcMethods:
-            return GrpcMethods(self)
+        if factory in (GrpcMethods, Readiness):
+            return factory(self)
         return self.memory
 
     def metadata(self):
