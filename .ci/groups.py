@@ -37,34 +37,23 @@ BOTH_ENGINES = [
     "plugins/cloud",
 ]
 
-# Whatever a group names belongs to no later one. The last one has the rest, so that no test is forgotten.
+# The longest ones first, so that no processor waits for one at the end. A group leaves out what another names
+# below its folders. "tests", "clients" and "examples" have the rest, so that no test is forgotten.
 EVERYTHING = [
-    ["tests/process"],
-    ["backends/python"],
+    ["plugins"],
     ["plugins/adapters", "plugins/bench", "plugins/console"],
+    ["backends/python"],
+    ["backends"],
+    ["tests/process"],
+    ["tests", "clients", "examples"],
+    ["tests/flow", "tests/integration"],
     ["tests/unit"],
     ["tests/conformance"],
-    ["tests/flow", "tests/integration"],
-    ["plugins"],
-    ["backends"],
-    ["tests", "clients", "examples"],
 ]
 
 GENAI = "backends/openvino_genai/tests"
 ORACLE = "backends/transformers/tests/test_oracle.py"
 INSTALLED = [
-    ["tests/conformance"],
-    [
-        *("tests/weaknesses", "tests/integration/grpc", "tests/integration/contract"),
-        *("tests/integration/memory", "tests/unit/grpc", "tests/test_compiled.py"),
-        *files("tests/unit", "limits_page"),
-        *files("tests/unit/benchmarks", "guard"),
-    ],
-    files(
-        "tests/process",
-        *("clients", "costly", "hostile", "killed_workers", "local_clients", "portable"),
-        *("security", "slow_clients", "streams", "workers", "workers_end"),
-    ),
     [
         *("backends/llamacpp", *files(GENAI, "engine", "files", "schema", "speech")),
         *(f"{each}::test_a_gguf_file_is_refused" for each in files(GENAI, "embedding", "ranking")),
@@ -79,6 +68,18 @@ INSTALLED = [
         *("examples/notes", "examples/ocr", "examples/speech"),
         *("plugins/cloud", "plugins/redis"),
     ],
+    [
+        *("tests/weaknesses", "tests/integration/grpc", "tests/integration/contract"),
+        *("tests/integration/memory", "tests/unit/grpc", "tests/test_compiled.py"),
+        *files("tests/unit", "limits_page"),
+        *files("tests/unit/benchmarks", "guard"),
+    ],
+    files(
+        "tests/process",
+        *("clients", "costly", "hostile", "killed_workers", "local_clients", "portable"),
+        *("security", "slow_clients", "streams", "workers", "workers_end"),
+    ),
+    ["tests/conformance"],
 ]
 
 
@@ -86,13 +87,16 @@ def commands(part):
     """Return the arguments of pytest for each group."""
     if part == "installed":
         return INSTALLED
-    left_out = list(BOTH_ENGINES) if part == "bare" else []
-    found = []
-    for group in EVERYTHING:
-        below = [each for each in left_out if each.startswith(tuple(f"{one}/" for one in group))]
-        found.append([*group, *(f"--ignore={each}" for each in below)])
-        left_out += group
-    return found
+    named = [*chain(*EVERYTHING), *(BOTH_ENGINES if part == "bare" else ())]
+    return [
+        [*group, *(f"--ignore={each}" for each in named if is_below(each, group))]
+        for group in EVERYTHING
+    ]
+
+
+def is_below(path, folders):
+    """Return whether a path lies in one of the folders."""
+    return path.startswith(tuple(f"{each}/" for each in folders))
 
 
 TESTS_FAILED = 1  # of pytest's statuses
