@@ -153,8 +153,7 @@ def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return array
     memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
-    copy: np.ndarray[Any, Any] = memory[start : start + array.nbytes].view(array.dtype)
-    copy = copy.reshape(array.shape)
+    copy: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory, start)
     copy[...] = array
     return copy
 
