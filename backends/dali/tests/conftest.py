@@ -3,13 +3,12 @@
 Without DALI, only the tests that need none are collected.
 """
 
-from contextlib import ExitStack
 from importlib.util import find_spec
 
 import pytest
 from backend_dali import backend
 from backend_dali.messages import Pipeline
-from core_testing.served import AskedModel, Served
+from core_testing.one_model import one_model
 
 WITHOUT = (
     "test_reading.py",
@@ -65,28 +64,6 @@ def version(tmp_path):
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(fill, config="…", settings=None): serve a model named m.
-
-    fill       function that fills the version's folder
-    config     text of config.pbtxt; without it, only the backend is named
-    settings   of --backend-config
-    """
-    with ExitStack() as running:
-
-        def start(fill, config='backend: "dali"', settings=None, **options):
-            folder = tmp_path / "models" / "m" / "1"
-            folder.mkdir(parents=True)
-            fill(folder)
-            (folder.parent / "config.pbtxt").write_text(config)
-            served = running.enter_context(
-                Served(
-                    backend,
-                    tmp_path / "models",
-                    backend_config={"dali": settings or {}},
-                    **options,
-                )
-            )
-            served.load("m")
-            return AskedModel(served, "m")
-
+    """serve(fill, config=None, settings=None, **options): serve a model named m (core_testing.one_model)."""
+    with one_model(backend, "dali", tmp_path) as start:
         yield start

@@ -1,6 +1,6 @@
 """Export small functions, and serve them. Without JAX, nothing here is collected."""
 
-from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -11,30 +11,27 @@ collect_ignore_glob = [] if HAS_JAX else ["test_[!w]*.py"]
 if HAS_JAX:
     from backend_jax import backend
     from backend_jax.conformance import save
-    from core_testing.served import AskedModel, Served
+    from core_testing.one_model import one_model
 
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(function, config="…", **inputs): serve a model named m.
+    """serve(function, config=None, **inputs): serve a model named m.
 
     function   that is exported, the content of a file, or a function `fill(folder)` if there are no inputs
     inputs     name → (datatype, shape)
     """
-    with ExitStack() as running:
+    with one_model(backend, "jax", tmp_path) as start:
 
-        def start(function, config='backend: "jax"', **inputs):
-            folder = tmp_path / "models" / "m" / "1"
-            folder.mkdir(parents=True)
+        def fill(function, inputs, folder):
             if isinstance(function, bytes):
                 (folder / "model.jax").write_bytes(function)
             elif inputs:
                 save(folder, function, **inputs)
             else:
                 function(folder)
-            (folder.parent / "config.pbtxt").write_text(config)
-            served = running.enter_context(Served(backend, tmp_path / "models"))
-            served.load("m")
-            return AskedModel(served, "m")
 
-        yield start
+        def start_model(function, config=None, **inputs):
+            return start(partial(fill, function, inputs), config)
+
+        yield start_model

@@ -1,11 +1,11 @@
 """Write small LiteRT models, and serve them."""
 
-from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from backend_litert import backend
 from backend_litert.small_model import GraphWriter
-from core_testing.served import AskedModel, Served
+from core_testing.one_model import one_model
 
 
 def same(dtype="float32", dims=(-1, 3), **more):
@@ -35,34 +35,22 @@ def doubled_fixture():
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(model, config="", settings=None, **options): serve a model named m.
+    """serve(model, config=None, settings=None, **options): serve a model named m.
 
-    model      a GraphWriter, the content of a file, or a function that fills the version's folder
-    config     text of config.pbtxt; without it, only the backend is named
-    settings   of --backend-config
-    options    of the server
+    model   a GraphWriter, the content of a file, or a function that fills the version's folder
+    Other arguments are those of core_testing.one_model.
     """
-    with ExitStack() as running:
+    with one_model(backend, "litert", tmp_path) as start:
 
-        def start(model, config='backend: "litert"', settings=None, **options):
-            folder = tmp_path / "models" / "m" / "1"
-            folder.mkdir(parents=True)
+        def fill(model, folder):
             if isinstance(model, GraphWriter):
                 model = model.bytes()
             if isinstance(model, bytes):
                 (folder / "model.tflite").write_bytes(model)
             else:
                 model(folder)
-            (folder.parent / "config.pbtxt").write_text(config)
-            served = running.enter_context(
-                Served(
-                    backend,
-                    tmp_path / "models",
-                    backend_config={"litert": settings or {}},
-                    **options,
-                )
-            )
-            served.load("m")
-            return AskedModel(served, "m")
 
-        yield start
+        def start_model(model, *arguments, **options):
+            return start(partial(fill, model), *arguments, **options)
+
+        yield start_model

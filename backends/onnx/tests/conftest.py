@@ -1,12 +1,12 @@
 """Make small ONNX models, and serve them."""
 
-from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 import onnx
 import pytest
 from backend_onnx import backend
-from core_testing.served import AskedModel, Served
+from core_testing.one_model import one_model
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
@@ -50,36 +50,23 @@ def identity_fixture():
 def serve(tmp_path):
     """serve(model, config="", settings=None, **options): serve a model named m.
 
-    model      a ModelProto, the bytes of model.onnx, or a function that fills the version's folder
-    config     text of config.pbtxt; none is written without it
-    settings   of --backend-config
-    options    of the server
+    model   a ModelProto, the bytes of model.onnx, or a function that fills the version's folder
+    Other arguments are those of core_testing.one_model.
     """
-    with ExitStack() as running:
+    with one_model(backend, "onnxruntime", tmp_path) as start:
 
-        def start(model, config="", settings=None, **options):
-            folder = tmp_path / "models" / "m" / "1"
-            folder.mkdir(parents=True)
+        def fill(model, folder):
             if callable(model):
                 model(folder)
             elif isinstance(model, bytes):
                 (folder / "model.onnx").write_bytes(model)
             else:
                 onnx.save(model, folder / "model.onnx")
-            if config:
-                (folder.parent / "config.pbtxt").write_text(config)
-            served = running.enter_context(
-                Served(
-                    backend,
-                    tmp_path / "models",
-                    backend_config={"onnxruntime": settings or {}},
-                    **options,
-                )
-            )
-            served.load("m")
-            return AskedModel(served, "m")
 
-        yield start
+        def start_model(model, config="", *arguments, **options):
+            return start(partial(fill, model), config, *arguments, **options)
+
+        yield start_model
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """Make small OpenVINO models, and serve them."""
 
-from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 import pytest
 from backend_openvino import backend
-from core_testing.served import AskedModel, Served
+from core_testing.one_model import one_model
 
 
 def model_of(function, *, layout="", **inputs):
@@ -57,34 +57,21 @@ def same_fixture():
 def serve(tmp_path):
     """serve(model, config="", settings=None, **options): serve a model named m.
 
-    model      an openvino.Model, or a function that fills the version's folder
-    config     text of config.pbtxt; none is written without it
-    settings   of --backend-config
-    options    of the server
+    model   an openvino.Model, or a function that fills the version's folder
+    Other arguments are those of core_testing.one_model.
     """
-    with ExitStack() as running:
+    with one_model(backend, "openvino", tmp_path) as start:
 
-        def start(model, config="", settings=None, **options):
-            folder = tmp_path / "models" / "m" / "1"
-            folder.mkdir(parents=True)
+        def fill(model, folder):
             if isinstance(model, ov.Model):
                 ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
             else:
                 model(folder)
-            if config:
-                (folder.parent / "config.pbtxt").write_text(config)
-            served = running.enter_context(
-                Served(
-                    backend,
-                    tmp_path / "models",
-                    backend_config={"openvino": settings or {}},
-                    **options,
-                )
-            )
-            served.load("m")
-            return AskedModel(served, "m")
 
-        yield start
+        def start_model(model, config="", *arguments, **options):
+            return start(partial(fill, model), config, *arguments, **options)
+
+        yield start_model
 
 
 @pytest.fixture

@@ -5,14 +5,13 @@ Without TVM, only the tests that need none are collected.
 
 import platform
 import struct
-from contextlib import ExitStack
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from backend_tvm import backend
-from core_testing.served import AskedModel, Served
+from core_testing.one_model import one_model
 
 WITHOUT = (
     "test_annotations.py",
@@ -106,28 +105,6 @@ def version(tmp_path):
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(fill, config="…", settings=None): serve a model named m.
-
-    fill       function that fills the version's folder
-    config     text of config.pbtxt; without it, only the backend is named
-    settings   of --backend-config
-    """
-    with ExitStack() as running:
-
-        def start(fill, config='backend: "tvm"', settings=None, **options):
-            folder = tmp_path / "models" / "m" / "1"
-            folder.mkdir(parents=True)
-            fill(folder)
-            (folder.parent / "config.pbtxt").write_text(config)
-            served = running.enter_context(
-                Served(
-                    backend,
-                    tmp_path / "models",
-                    backend_config={"tvm": settings or {}},
-                    **options,
-                )
-            )
-            served.load("m")
-            return AskedModel(served, "m")
-
+    """serve(fill, config=None, settings=None, **options): serve a model named m (core_testing.one_model)."""
+    with one_model(backend, "tvm", tmp_path) as start:
         yield start
