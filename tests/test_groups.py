@@ -78,6 +78,7 @@ def test_it():
 def test_another():
     pass
 """
+DIES_ONCE = FAILS_ONCE.replace("assert 0", "__import__('os')._exit(1)")
 MANY = "import pytest\n\n@pytest.mark.parametrize('i', range(6))\ndef test_it(i):\n    assert 0\n"
 
 
@@ -89,7 +90,8 @@ def run(groups, tmp_path, monkeypatch):
         for name, text in texts.items():
             (tmp_path / name).mkdir()
             (tmp_path / name / f"test_{name}.py").write_text(text)
-        (tmp_path / "pytest.ini").write_text("[pytest]\n")
+        options = "[pytest]\naddopts = --continue-on-collection-errors\n"
+        (tmp_path / "pytest.ini").write_text(options)
         (tmp_path / "reports").mkdir()
         monkeypatch.setattr(groups, "ROOT", tmp_path)
         monkeypatch.setattr(groups, "commands", lambda part: [[name] for name in texts])
@@ -114,9 +116,10 @@ def test_a_test_that_fails_once_is_named_and_does_not_fail_the_run(run, capsys, 
         {"once": FAILS_ONCE, "bad": FAILS},
         {"once": FAILS_ONCE, "bad": "import not_there\n"},
         {"once": FAILS_ONCE, "empty": ""},
+        {"dies": DIES_ONCE},
         {"many": MANY},
     ],
-    ids=["twice", "one of two twice", "cannot be imported", "without a test", "too many"],
+    ids=["twice", "one of two twice", "cannot be imported", "without a test", "dies", "too many"],
 )
 def test_what_fails_otherwise_fails_the_run(run, texts):
     assert run(**texts) == 1
