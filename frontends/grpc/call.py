@@ -17,10 +17,11 @@ _CLIENTS_LEAD_NS = 10_000_000
 
 
 class Source(Protocol):
-    """What a call asks of its engine: metadata, read on demand, the peer, and the account of its memory."""
+    """What a call asks of its engine, on demand: metadata, who its client is, the account of its memory."""
 
     def metadata(self) -> Metadata: ...
     def peer(self) -> str: ...
+    def certificate(self) -> str: ...
     def hold(self, size: int, what: str) -> None: ...
     def release(self, size: int) -> None: ...
 
@@ -59,6 +60,11 @@ class GrpcCall:
     def peer(self) -> str:
         """Return the client's address as gRPC writes it, such as "ipv4:127.0.0.1:40000"; "" if unknown."""
         return "" if self._source is None else self._source.peer()
+
+    @property
+    def certificate(self) -> str:
+        """Return the name in the certificate of the client; "" if it has shown none."""
+        return "" if self._source is None else self._source.certificate()
 
     def value(self, key: str) -> str | bytes | None:
         """Return the metadata `key`, the last one if it came several times; None if it did not come."""

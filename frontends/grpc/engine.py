@@ -10,7 +10,6 @@ from core.errors import unavailable
 from core.options import Options
 from core.system.account import MemoryAccount
 from frontends.grpc import transport
-from frontends.grpc.client_certificates import ClientCertificates
 from frontends.grpc.method import Method
 from frontends.grpc.options import GrpcOptions
 from frontends.shared.call_observers import CallObservers
@@ -25,7 +24,6 @@ class Engine(ABC):
     files     watches the files of certificates
     account   counts the bytes that calls hold
     observers   asked for each call
-    certificates   gets the names of clients; None if they show no certificates
     """
 
     def __init__(
@@ -35,13 +33,11 @@ class Engine(ABC):
         files: WatchedFiles,
         account: MemoryAccount,
         observers: CallObservers,
-        certificates: ClientCertificates | None = None,
     ):
         self._options = transport.options_of(options)
         self._socket_mode = SharedOptions.of(options).unix_socket_mode
         self._account = account
         self._observers = observers
-        self._names = certificates
         self._files = files
         self._methods = methods
 
@@ -64,7 +60,6 @@ def engine(
     files: WatchedFiles,
     account: MemoryAccount,
     observers: CallObservers,
-    certificates: ClientCertificates | None = None,
 ) -> Engine:
     """Return the engine that --grpc-engine names, not started; for auto the native one if it was built.
 
@@ -74,7 +69,7 @@ def engine(
     if wanted != "grpcio":
         try:
             found: Engine = import_module("frontends.grpc.engine_native").NativeEngine(
-                methods, options, files, account, observers, certificates
+                methods, options, files, account, observers
             )
             return found
         except ImportError as error:
@@ -84,7 +79,5 @@ def engine(
                     "libnghttp2-dev 1.50 or newer and build core again, or use --grpc-engine=grpcio"
                 ) from None
     grpcio = import_module("frontends.grpc.engine_grpcio")
-    fallback: Engine = grpcio.GrpcioEngine(
-        methods, options, files, account, observers, certificates
-    )
+    fallback: Engine = grpcio.GrpcioEngine(methods, options, files, account, observers)
     return fallback

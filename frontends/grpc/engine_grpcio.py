@@ -67,7 +67,6 @@ class GrpcioEngine(Engine):
             bool(transport.compression_level(options)),
             self._account,
             self._observers,
-            self._names,
         )
         server.add_generic_rpc_handlers((router,))
         if is_inherited(address):

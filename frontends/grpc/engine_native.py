@@ -11,13 +11,11 @@ import socket
 from typing import Any
 
 from frontends.grpc import transport
-from frontends.grpc.client_certificates import ClientCertificates
 from frontends.grpc.engine import Engine
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
-from frontends.shared.access.certificates import certificate_name
 from frontends.shared.connection_limit import BACKLOG, most_connections
 from frontends.shared.inherited_sockets import listeners_at
 from frontends.shared.ports import in_use
@@ -28,29 +26,6 @@ _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 
 class _Protocol(Connection, asyncio.BufferedProtocol):
     """A Connection with the base class by which asyncio knows a protocol that reads into a buffer."""
-
-
-class _NamedProtocol(_Protocol):
-    """A connection whose client has shown a certificate: its name is known while it is open."""
-
-    def __init__(self, port: EngineContext, names: ClientCertificates):
-        super().__init__(port)
-        self._names = names
-        self._peer = ""
-        self._entry: list[str] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        name = transport.get_extra_info("peername")
-        if isinstance(name, tuple):  # that of a Unix domain socket is text, and of all clients
-            host, port = name[:2]
-            self._peer = f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
-            certificate = certificate_name(transport.get_extra_info("peercert"))
-            self._entry = self._names.enter(self._peer, certificate)
-        super().connection_made(transport)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        super().connection_lost(error)
-        self._names.leave(self._peer, self._entry)
 
 
 class _Refused(asyncio.Protocol):
@@ -88,12 +63,8 @@ class NativeEngine(Engine):
 
         most = most_connections(options.grpc_max_connections)
 
-        names = self._names
-
         def protocol() -> asyncio.BaseProtocol:
-            if len(port.connections) >= most:
-                return _Refused()
-            return _Protocol(port) if names is None else _NamedProtocol(port, names)
+            return _Protocol(port) if len(port.connections) < most else _Refused()
 
         if unix_sockets.is_unix(address):
             self._unix = unix_sockets.listen(address, self._socket_mode)

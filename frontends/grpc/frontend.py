@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from core.server import InferenceServer
 from frontends.grpc import transport
-from frontends.grpc.client_certificates import ClientCertificates
 from frontends.grpc.engine import engine
 from frontends.grpc.options import GrpcOptions
 from frontends.grpc.requests_in_flight import RequestsInFlight
@@ -40,7 +39,6 @@ class GrpcFrontend:
             context.files,
             server.account,
             context.observers,
-            ClientCertificates.of(server),
         )
         self.port = 0
 

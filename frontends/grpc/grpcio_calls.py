@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -17,7 +17,6 @@ import grpc.aio
 from core.errors import CoreError, internal
 from core.system.account import MemoryAccount, Share
 from frontends.grpc.call import GrpcCall, Metadata
-from frontends.grpc.client_certificates import ClientCertificates
 from frontends.grpc.load import load_of
 from frontends.grpc.method import Method, UnaryMethod
 from frontends.grpc.observing import observe
@@ -46,13 +45,11 @@ class MethodRouter(grpc.GenericRpcHandler):
         compresses: bool,
         account: MemoryAccount,
         observers: CallObservers,
-        names: ClientCertificates | None = None,
     ):
-        def run(method: Method) -> _Run:
-            plain = compresses and not method.compress
-            return _Run(method, plain, account, observers, names)
-
-        self._handlers = {path: _handler(run(each), each) for path, each in methods.items()}
+        self._handlers = {
+            path: _handler(_Run(each, compresses and not each.compress, account, observers), each)
+            for path, each in methods.items()
+        }
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
         return self._handlers.get(handler_call_details.method)
@@ -73,6 +70,13 @@ class _Source:
 
     def peer(self) -> str:
         return str(self._context.peer())
+
+    def certificate(self) -> str:
+        found: Mapping[str, Sequence[bytes]] = self._context.auth_context()
+        keys = ("x509_common_name", "peer_uri", "peer_dns", "peer_email")
+        return first_name(
+            each.decode("utf-8", "replace") for key in keys for each in list(found.get(key, ()))[:1]
+        )
 
     def hold(self, size: int, what: str) -> None:
         self._share.take(size, what)
@@ -98,18 +102,11 @@ class _Run:
     """Runs the calls of one method.
 
     plain   whether responses are sent uncompressed although the server compresses others
-    names   gets the names of clients; None if they show no certificates
     """
 
     def __init__(
-        self,
-        method: Method,
-        plain: bool,
-        account: MemoryAccount,
-        observers: CallObservers,
-        names: ClientCertificates | None,
+        self, method: Method, plain: bool, account: MemoryAccount, observers: CallObservers
     ):
-        self._names = names
         self._method = method
         self._plain = plain
         self._account = account
@@ -187,7 +184,7 @@ class _Run:
         call = GrpcCall(None, _deadline_ns(context), _Source(context, share))
         try:
             if self._method.enter is not None:
-                call.active = self._entered(self._method.enter, call, context)
+                call.active = self._method.enter(call)
             yield call
             call.end(Code.OK)
             self._report_load(call, Code.OK, context)
@@ -212,16 +209,6 @@ class _Run:
             call.end(Code.CANCELLED)  # if it has not ended
             share.close()
 
-    def _entered(self, enter: Callable[[GrpcCall], Any], call: GrpcCall, context: Context) -> Any:
-        """Call `Method.enter` while the name of the client is known."""
-        if self._names is None:
-            return enter(call)
-        entry = self._names.enter(call.peer, _client_name(context))
-        try:
-            return enter(call)
-        finally:
-            self._names.leave(call.peer, entry)
-
     def _report_load(self, call: GrpcCall, code: Code, context: Context) -> None:
         """Add the load report to the trailers, if the call has one."""
         if self._method.load is None:
@@ -230,15 +217,6 @@ class _Run:
         if name:
             is_text = not name.endswith("-bin")
             context.set_trailing_metadata(((name, value.decode() if is_text else value),))
-
-
-def _client_name(context: Context) -> str:
-    """Return the name in the certificate of a client, as frontends.shared.access.certificates has it."""
-    found: Mapping[str, Sequence[bytes]] = context.auth_context()
-    keys = ("x509_common_name", "peer_uri", "peer_dns", "peer_email")
-    return first_name(
-        each.decode("utf-8", "replace") for key in keys for each in list(found.get(key, ()))[:1]
-    )
 
 
 def _deadline_ns(context: Context) -> int:

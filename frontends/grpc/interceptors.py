@@ -15,7 +15,6 @@ from core.control import called_by
 from core.errors import CoreError, unavailable
 from frontends.grpc.access_log import entry_for, entry_of
 from frontends.grpc.call import GrpcCall
-from frontends.grpc.client_certificates import ClientCertificates
 from frontends.grpc.method import Method, ReceivedFunction, UnaryFunction, UnaryMethod
 from frontends.shared.access import AccessPolicy, ActiveCall, Requirement, requirement
 from frontends.shared.access_log import AccessLog
@@ -36,11 +35,14 @@ def _restricted(name: str) -> CoreError:
 class GrpcCallDescription:
     """A call as interceptors see it (frontends.shared.interceptors.CallDescription)."""
 
-    __slots__ = ("_call", "certificate")
+    __slots__ = ("_call",)
 
-    def __init__(self, call: GrpcCall, certificate: str = ""):
+    def __init__(self, call: GrpcCall):
         self._call = call
-        self.certificate = certificate
+
+    @property
+    def certificate(self) -> str:
+        return self._call.certificate
 
     @property
     def address(self) -> str:
@@ -58,15 +60,8 @@ class GrpcCallDescription:
         return [v for key, v in self._call.metadata if key == name and isinstance(v, str)]
 
 
-def intercepted(
-    method: Method,
-    interceptors: Interceptors,
-    restricted: Restrictions,
-    certificates: ClientCertificates | None = None,
-) -> Method:
+def intercepted(method: Method, interceptors: Interceptors, restricted: Restrictions) -> Method:
     """Return `method` with the interceptors that concern it; `method` itself if there are none.
-
-    certificates   names of the clients; None if they show no certificates
 
     Its `enter` checks the caller and the header that --grpc-restricted-protocol requires; with an access log,
     `received` adds messages to the log entry. Where the role depends on the message, `function` checks that.
@@ -92,8 +87,7 @@ def intercepted(
     wanted = requirement(category, changes=method.changes is True)
 
     def enter(call: GrpcCall) -> ActiveCall:
-        name = "" if certificates is None else certificates.name_of(call.peer)
-        active = call.active = interceptors.enter(GrpcCallDescription(call, name), wanted)
+        active = call.active = interceptors.enter(GrpcCallDescription(call), wanted)
         error = active.error or restricted.objection(category, call.value)
         if log is not None and (streams or error is not None):
             active.record(log, entry_of(call, path))

@@ -12,7 +12,6 @@ from core.control import OPERATIONS
 from core.errors import unsupported
 from core.server import InferenceServer
 from frontends.grpc.call import GrpcCall
-from frontends.grpc.client_certificates import ClientCertificates
 from frontends.grpc.extra_methods import GrpcMethods, unary
 from frontends.grpc.interceptors import intercepted, naming_caller, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
@@ -121,5 +120,4 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     rows += _generic(server, rows)
     # Of two methods with the same path, the last one counts.
     rows = (*GrpcMethods.of(server).read(intake), *rows)
-    certificates = ClientCertificates.of(server)
-    return {row.path: intercepted(row, interceptors, required, certificates) for row in rows}
+    return {row.path: intercepted(row, interceptors, required) for row in rows}

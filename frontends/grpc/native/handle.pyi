@@ -49,3 +49,7 @@ class Handle:
         """Release `size` bytes of those that `hold_unpaid` has counted."""
     def metadata(self) -> Metadata:
         """Return the client's metadata as (name, value) pairs; () after the end of the call."""
+    def peer(self) -> str:
+        """Return the address of the client, as in `ipv4:127.0.0.1:5000`, `ipv6:[::1]:5000` or `unix:`."""
+    def certificate(self) -> str:
+        """Return the name in the certificate of the client; "" if it has shown none."""

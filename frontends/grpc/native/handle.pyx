@@ -21,6 +21,7 @@ from core.errors import CoreError, MemoryExhausted
 from frontends.grpc.load import load_of
 from frontends.grpc.native.running import pack_answer
 from frontends.grpc.status import code_of, details
+from frontends.shared.access.certificates import certificate_name
 
 
 @cython.final
@@ -152,6 +153,10 @@ cdef class Handle:
     def peer(self):
         """Return the address of the client, as in `ipv4:127.0.0.1:5000`, `ipv6:[::1]:5000` or `unix:`."""
         return peer_of(self.connection.transport)
+
+    def certificate(self):
+        """Return the name in the certificate of the client; "" if it has shown none."""
+        return certificate_name(self.connection.transport.get_extra_info("peercert"))
 
     @property
     def request_encoding(self):

@@ -4,8 +4,6 @@ import grpc
 import pytest
 import tritonclient.grpc.service_pb2_grpc as pb_grpc
 
-from frontends.grpc.client_certificates import ClientCertificates
-
 PATIENCE_S = 20
 
 
@@ -58,37 +56,3 @@ def test_a_stream_of_a_certificate_counts_each_request(serve, mutual, channel, i
 
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert refused.value.details().startswith("caller 'localhost' has sent more")
-
-
-def test_a_connection_that_has_ended_leaves_nothing(serve, mutual, channel, infer_request, until):
-    served = serve(**mutual, limit_rate=100.0)
-    with channel(served) as opened:
-        pb_grpc.GRPCInferenceServiceStub(opened).ModelInfer(infer_request(), timeout=PATIENCE_S)
-
-    until(lambda: not ClientCertificates.of(served.server)._names)
-
-
-def test_a_peer_with_connections_of_different_names_has_none():
-    names = ClientCertificates()
-    peer = "ipv4:10.0.0.7:50000"  # at two addresses of the server
-    alice, bob = names.enter(peer, "alice"), names.enter(peer, "bob")
-    assert names.name_of(peer) == ""
-    names.leave(peer, alice)
-    assert names.name_of(peer) == "bob"
-
-    unnamed = names.enter(peer, "")
-    assert names.name_of(peer) == ""
-    names.leave(peer, unnamed)
-    again = names.enter(peer, "bob")
-    names.leave(peer, bob)
-    assert names.name_of(peer) == "bob"
-    names.leave(peer, again)
-    assert names.name_of(peer) == ""
-
-
-def test_clients_of_a_unix_domain_socket_have_no_name():
-    names = ClientCertificates()
-    carol = names.enter("unix:", "carol")
-
-    assert names.name_of("unix:") == ""
-    names.leave("unix:", carol)
