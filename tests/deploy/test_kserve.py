@@ -147,11 +147,12 @@ def test_services_of_torchserve_stay_there(version):
     assert version is None or not rivals
 
 
-def test_pickles_are_read_only_where_a_namespace_says_so():
+def test_pickles_are_read_only_for_services_that_name_the_runtime():
     trusting = [name for name in NAMES if "trust=true" in str(arguments(name, "m"))]
 
     assert trusting == ["core-pickles"]
     assert runtimes()["core-pickles"]["kind"] == "ServingRuntime"
+    assert not any(each.get("autoSelect") for each in formats("core-pickles"))
 
 
 @pytest.mark.parametrize("name", of_kind(SERVICES, "InferenceService"))
