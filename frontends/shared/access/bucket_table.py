@@ -89,7 +89,7 @@ class BucketTable:
 
         name     name of a known caller; address of any other caller
         limits   text of the caller's limits; the same caller has another bucket after they change
-        known    whether the caller presents a token
+        known    whether a token or a certificate identifies the caller
         """
         if known:
             yield self._range(f"caller '{name}'", self._callers, limits)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from core.server import InferenceServer
-from frontends.shared.access.credentials import network_of
+from frontends.shared.access.credentials import kind_and_name, network_of
 
 if TYPE_CHECKING:
     from frontends.shared.access.policy import Caller
@@ -87,9 +87,9 @@ class CallerNames:
         It is that of `ANONYMOUS` for "" or any other text, and for an address unless callers are told
         apart by addresses.
         """
-        kind, _, rest = text.partition(" '")
+        kind, name = kind_and_name(text)
         if kind == "caller" or (kind == "address" and self._addresses):
-            return self.number(rest.removesuffix("'"))
+            return self.number(name)
         return self.number(ANONYMOUS)
 
     def number(self, name: str) -> int:

@@ -12,6 +12,12 @@ from frontends.shared.access.unauthenticated import Unauthenticated
 MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
 
 
+def kind_and_name(text: str) -> tuple[str, str]:
+    """Return "caller" or "address", and the name, of a Caller.text; ("", "") for other text."""
+    kind, _, rest = text.partition(" '")
+    return (kind, rest.removesuffix("'")) if kind in ("caller", "address") else ("", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """The credentials of one call.

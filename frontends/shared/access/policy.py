@@ -19,7 +19,7 @@ from core.errors import forbidden
 from frontends.shared.access.active_call import ActiveCall
 from frontends.shared.access.bucket_table import BucketTable
 from frontends.shared.access.caller_bucket import Clock
-from frontends.shared.access.credentials import Credentials, network_of
+from frontends.shared.access.credentials import Credentials, kind_and_name, network_of
 from frontends.shared.access.limits import Allowance, Allowances, Limits
 from frontends.shared.access.roles import Requirement, known_categories
 from frontends.shared.access.tokens import digest_of, token_file
@@ -49,7 +49,7 @@ class Caller:
 
     @property
     def text(self) -> str:
-        """The caller in error texts: "caller 'conc'", "address '10.0.0.7'"."""
+        """The caller in error texts, and as jobs keep it on disk: "caller 'conc'", "address '10.0.0.7'"."""
         return f"{'caller' if self.known else 'address'} '{self.name}'"
 
     def is_valid(self) -> bool:
@@ -140,9 +140,8 @@ class AccessPolicy:
         None for a caller without limits, and for other text. The limits are those that hold now: of the first
         token with this name that has some, else of the options.
         """
-        kind, _, rest = text.partition(" '")
-        name, limits = rest.removesuffix("'"), self._limits
-        if kind not in ("caller", "address"):
+        (kind, name), limits = kind_and_name(text), self._limits
+        if not kind:
             return None
         if kind == "caller":
             own = (each.limits for each in self._tokens.values() if each.name == name)

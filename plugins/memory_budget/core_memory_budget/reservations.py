@@ -80,7 +80,7 @@ class Reservations:
         """
         for entry, need in zip(entries, needs, strict=True):
             entry.bytes = dict(need.peak)
-        unloaded: list[str] = []
+        unloaded: list[str] = []  # without a budget
         if self.budget and entries:
             end = self._loop.time() + self._wait_s
             try:
@@ -88,7 +88,7 @@ class Reservations:
             except asyncio.TimeoutError:
                 raise self._refused(entries, added(each.kept for each in needs)) from None
             try:
-                await self._make_room(entries, needs, end, unloaded)
+                unloaded = await self._make_room(entries, needs, end)
                 self._account.entries += entries
             finally:
                 self._turn.release()
@@ -97,9 +97,10 @@ class Reservations:
         return unloaded
 
     async def _make_room(
-        self, entries: Sequence[Entry], needs: Sequence[Need], end: float, unloaded: list[str]
-    ) -> None:
-        """Unload models until the loads fit, and add their keys to `unloaded`."""
+        self, entries: Sequence[Entry], needs: Sequence[Need], end: float
+    ) -> list[str]:
+        """Unload models until the loads fit; return their keys."""
+        unloaded: list[str] = []
         kept = added(each.kept for each in needs)
         loading = {entry.key for entry in entries}
         while True:
@@ -112,7 +113,7 @@ class Reservations:
                 self._fit_peaks(entries, needs, most)
                 missing = self._missing(added(entry.bytes for entry in entries))
                 if not missing:
-                    return
+                    return unloaded
                 chosen = victims(missing, found, self._level)
             gone = [] if chosen is None else await self._unload(chosen, end)
             unloaded += gone

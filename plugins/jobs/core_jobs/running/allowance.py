@@ -27,7 +27,7 @@ logger = logging.getLogger("core")
 
 _SPARE = 1  # requests that a caller may always send beside its jobs
 _LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
-# Of each wait: a limit that lets a request through now and then must not keep a job alive without a model.
+# Seconds of each wait that count as patience. With 0, a job with a low limit would wait for ever for a model.
 _MOST_COUNTED_S = 2.0
 
 
@@ -45,9 +45,8 @@ class JobAllowance:
 
     Requests begin in the order of their calls of `one`.
 
-    stopping   whether the server stops: a request that waits then waits for the end of its task
-
-    excused_s  seconds of waits for limits that do not count as patience
+    stopping    returns whether the server stops; then no request begins, and those that wait are cancelled
+    excused_s   seconds that the job has waited for limits and that do not count as patience
     """
 
     def __init__(self, server: InferenceServer, job: Job, stopping: Callable[[], bool]):
