@@ -159,6 +159,17 @@ def test_a_camera_that_unloads_loses_its_request_and_gets_another_one():
     assert [each.cancelled for each in models.requests] == [True, False]
 
 
+def test_an_unload_between_two_requests_ends_none_of_them():
+    models = Models(frame())
+    (video,) = watch_of(models).videos.values()
+
+    asyncio.run(video._watch())
+    video.give_up()
+
+    assert video._gave_up is False
+    assert [each.cancelled for each in models.requests] == [False]
+
+
 def test_a_failure_of_the_tracker_is_told_as_what_it_is():
     models = Models(frame(), None)
     models.trouble = "model 'detect' is out of memory"

@@ -196,6 +196,7 @@ class VideoWatch:
                     self._answered(frame, found, tracks.run, came_ns)
                     self._since_ns = time.monotonic_ns()
         finally:
+            self._request = None
             self._since_ns = 0
             tracks.end()
 
