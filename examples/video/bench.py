@@ -64,10 +64,7 @@ class Trial:
 
 
 class Bench:
-    """Watches videos with the server or with the loop.
-
-    port    of the cameras
-    """
+    """Watches videos with the server or with the loop."""
 
     def __init__(self, folder: Path, seconds: float):
         film = folder / "film.mp4"
@@ -157,19 +154,18 @@ def compare_cpu(bench: Bench, streams: int, rounds: int) -> dict[str, float]:
 
 def carried(bench: Bench, who: str, expected: float) -> int:
     """Return the number of videos of which over 99 % of the frames are answered, on one core."""
+
+    def carries(streams: int) -> bool:
+        share = bench.trial(who, streams).share
+        print(f"  {who}: {streams} videos, {share:.1%} of the frames", flush=True)
+        return share >= LEAST
+
     streams = max(1, int(expected) - 1)
-    most = 0
-    while True:
-        trial = bench.trial(who, streams)
-        print(f"  {who}: {streams} videos, {trial.share:.1%} of the frames", flush=True)
-        if trial.share >= LEAST:
-            most, streams = streams, streams + 1
-        elif most or streams == 1:
-            return most
-        else:
-            streams -= 1
-        if streams == most:
-            return most
+    if not carries(streams):
+        return next((fewer for fewer in range(streams - 1, 0, -1) if carries(fewer)), 0)
+    while carries(streams + 1):
+        streams += 1
+    return streams
 
 
 def compare_latency(bench: Bench, rounds: int) -> None:
