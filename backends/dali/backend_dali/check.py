@@ -28,7 +28,7 @@ def check(config: ModelConfig, read: ReadModel) -> None:
             f"model '{config.name}': a pipeline of DALI runs batches; set max_batch_size to 1 or more"
         )
     inputs = {io.name for io in config.input} | tensors_of_the_server(config)[0]
-    for name in inputs:
+    for name in sorted(inputs):
         if name not in read.ports.inputs:
             raise unexpected(name, read.ports.inputs, "input")
     if missing := [name for name in read.ports.inputs if name not in inputs]:

@@ -6,14 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.completion import MAX_BATCH_SIZE
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 
 _THREADS, _SPLIT = "num_threads", "split_along_outer_axis"
 PARAMETERS = (_THREADS, _SPLIT)
 RELEASE = "release_after_unload"
-KEYS = (RELEASE, MAX_BATCH_SIZE)
+KEYS = (RELEASE,)
 
 _MOST_THREADS = max(1024, os.cpu_count() or 0)
 

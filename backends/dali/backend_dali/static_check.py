@@ -16,7 +16,7 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     """Complete the configuration, and compare it with the file; return whether the file says enough.
 
     path   the version's folder
-    Raises the CoreError of a load, but for what only DALI finds in a pipeline. A Python file is not run.
+    Raises the CoreError of a load, except those that only DALI finds in a pipeline. A Python file is not run.
     """
     settings = settings_of(config)
     if model_file(config, path).suffix == ".py":

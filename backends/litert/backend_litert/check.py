@@ -32,7 +32,7 @@ def check(config: ModelConfig, found: Contents, settings: Settings) -> None:
             f"tensor in the file is neither open nor 1 ({_listed(ports.all)}); set max_batch_size to 0"
         )
     inputs = {io.name for io in config.input} | tensors_of_the_server(config)[0]
-    for name in inputs:
+    for name in sorted(inputs):
         _check_name(name, ports.inputs, "input")
     if missing := [name for name in ports.inputs if name not in inputs]:
         raise wrong_inputs(config.name, inputs, ports.inputs, missing)
@@ -117,7 +117,9 @@ def _check_tensor(config: ModelConfig, io: Any, port: Port, settings: Settings) 
 
 
 def _check_type(config: ModelConfig, port: Port, number: int, settings: Settings) -> None:
-    wanted, asked = dtype_of(config.name, port, settings), dtypes.BY_NUMBER[number]
+    wanted, asked = dtype_of(config.name, port, settings), dtypes.BY_NUMBER.get(number)
+    if asked is None:  # the configuration is not valid yet: its validation says so
+        return
     if asked is not wanted:
         raise invalid(
             f"unable to load model '{config.name}', configuration expects datatype {asked.config_name} for "

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from backend_litert import backend
 from backend_litert.small_model import GraphWriter
+from backend_litert.static_check import check_version
 
+from core.config import parse_text
 from core.errors import CoreError
 
 
@@ -100,3 +103,11 @@ def test_another_file_name(serve, same):
     model = serve(lambda folder: (folder / "net.bin").write_bytes(same().bytes()), config)
 
     assert model(x=np.ones((1, 3), np.float32))["y"].tolist() == [[1, 1, 1]]
+
+
+def test_a_state_without_a_datatype_is_left_to_the_rules_of_the_configuration(tmp_path, same):
+    (tmp_path / "model.tflite").write_bytes(same("float32").bytes())
+    state = 'state { input_name: "x" output_name: "y" dims: [ 2, 3 ] }'
+    config = parse_text(f'name: "m" sequence_batching {{ {state} }}', "config.pbtxt")
+
+    assert check_version(config, tmp_path, backend)

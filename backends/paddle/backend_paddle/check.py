@@ -33,7 +33,7 @@ def check(config: ModelConfig, ports: Ports) -> None:
             "None as the first dimension of its inputs"
         )
     inputs = {io.name for io in config.input} | tensors_of_the_server(config)[0]
-    for name in inputs:
+    for name in sorted(inputs):
         _check_name(name, ports.inputs, "input")
     if missing := [name for name in ports.inputs if name not in inputs]:
         raise wrong_inputs(config.name, inputs, ports.inputs, missing)

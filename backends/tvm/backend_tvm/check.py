@@ -17,8 +17,9 @@ from core.errors import CoreError, invalid, unsupported
 
 
 def check(config: ModelConfig, ports: Ports) -> None:
-    """Compare every input, output, state and control of the configuration with the function. Outputs
-    that are not known yet are left out.
+    """Compare every input, output, state and control of the configuration with the function.
+
+    It skips outputs that are not known yet.
 
     Raises CoreError(INVALID) for a name, datatype, shape or number of inputs that does not fit, and for a
     batch that the function cannot have; CoreError(UNSUPPORTED) for what this backend does not have.
@@ -32,7 +33,7 @@ def check(config: ModelConfig, ports: Ports) -> None:
             "one before you compile, or set max_batch_size to 0"
         )
     inputs = {io.name for io in config.input} | tensors_of_the_server(config)[0]
-    for name in inputs:
+    for name in sorted(inputs):
         _check_name(name, ports.inputs, "input")
     if missing := [name for name in ports.inputs if name not in inputs]:
         raise wrong_inputs(config.name, inputs, ports.inputs, missing)

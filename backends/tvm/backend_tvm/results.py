@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from backend_tvm.check import dtype_of
 from backend_tvm.machine import LoadedModule, text_of
 from backend_tvm.reading import names_of
 from backend_tvm.settings import Settings
 from backend_tvm.tensors import Port, Ports, named
-from core.errors import invalid, unsupported
+from core.errors import invalid
 
 
 def with_outputs(
@@ -23,8 +24,6 @@ def with_outputs(
 
     Raises CoreError(INVALID) if the run fails.
     """
-    if ports.outputs is not None:
-        return ports
     arrays = [_zeros(model, each) for each in ports.inputs.values()]
     machine = loaded.machine(kind, number, settings)
     try:
@@ -41,6 +40,5 @@ def with_outputs(
 
 
 def _zeros(model: str, port: Port) -> np.ndarray:
-    if port.dtype is None:
-        raise unsupported(f"model '{model}': '{port.name}' is of type {port.type}")
-    return np.zeros([1 if each < 0 else each for each in port.dims], port.dtype.numpy)
+    dtype = dtype_of(model, port)
+    return np.zeros([1 if each < 0 else each for each in port.dims], dtype.numpy)

@@ -16,7 +16,7 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     """Complete the configuration, and compare it with the files; return whether they say enough.
 
     path   the version's folder
-    Raises the CoreError of a load, but for what only a run finds: outputs whose shapes are all fixed.
+    Raises the CoreError of a load, except those of outputs whose shapes are all fixed: only a run finds them.
     """
     settings = settings_of(config)
     ports = read_model(config, path, settings).ports
