@@ -82,10 +82,11 @@ class Served:
         """Yield the events of all videos. They are subscribed when this returns."""
         answer = self.response("/watch/events")
         answer.readline()  # the comment that comes at once
-        return _events(answer)
+        return events_of(answer)
 
 
-def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+def events_of(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """Yield the events of a response of /watch/events."""
     with answer:
         for line in iter(answer.readline, b""):
             if line.startswith(b"data: "):

@@ -251,12 +251,3 @@ def test_the_server_of_the_example_is_for_clients_of_this_machine():
     assert {"--http-address=127.0.0.1", "--grpc-address=127.0.0.1"} < set(serve.defaults([]))
     own = serve.defaults(["--http-address=10.0.0.1", "--model-repository=x"])
     assert own == ["--grpc-address=127.0.0.1"]
-
-
-def test_the_camera_of_the_example_is_watched_without_end():
-    import serve
-
-    text = (serve.FOLDER / "models" / "camera" / "config.pbtxt").read_text()
-
-    assert 'key: "duration_s" value { string_value: "0" }' in text
-    assert 'key: "reconnect_s" value { string_value: "1000000000" }' in text

@@ -6,7 +6,6 @@ WATCH_PICTURE names a file for a picture of the page, such as docs/pictures/vide
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -29,7 +28,6 @@ pytest.importorskip("backend_tracker", reason="backend-tracker is not installed"
 pytest.importorskip("backend_video", reason="backend-video is not installed")
 
 FRAMES = 50
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +54,11 @@ class Watched:
 
     def events(self):
         """Yield events. The first one belongs to a frame after the call."""
+        import served
+
         answer = self.open("/events")
         answer.readline()
-
-        def read():
-            with answer:
-                for line in answer:
-                    if line.startswith(b"data: "):
-                        yield json.loads(line[6:])
-
-        return read()
+        return served.events_of(answer)
 
     def close(self):
         self._server.stop()
@@ -229,26 +222,19 @@ def test_the_camera_plays_the_film_again_and_again(film):
                 break
 
 
-def test_the_page_shows_pictures_and_tracks(one):
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip("Chromium is not installed")
+def test_the_page_shows_pictures_and_tracks(one, browser):
     problems = []
 
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1180, "height": 620})
-        page.on("pageerror", lambda error: problems.append(error.message))
-        page.on("console", lambda message: problems.append(message.text))
-        page.goto(one.url)
-        page.locator("#tracks tr").nth(5).wait_for()
-        page.wait_for_function("document.images[0].naturalWidth == 768")
-        shown = page.locator("#tracks td b").all_inner_texts()
-        if picture := os.environ.get("WATCH_PICTURE"):
-            page.wait_for_timeout(3000)
-            page.screenshot(path=picture)
-        browser.close()
+    page = browser.new_page(viewport={"width": 1180, "height": 620})
+    page.on("pageerror", lambda error: problems.append(error.message))
+    page.on("console", lambda message: problems.append(message.text))
+    page.goto(one.url)
+    page.locator("#tracks tr").nth(5).wait_for()
+    page.wait_for_function("document.images[0].naturalWidth == 768")
+    shown = page.locator("#tracks td b").all_inner_texts()
+    if picture := os.environ.get("WATCH_PICTURE"):
+        page.wait_for_timeout(3000)
+        page.screenshot(path=picture)
 
     assert len(shown) == 6 and all(each.startswith("#") for each in shown)
     assert problems == []
