@@ -25,6 +25,13 @@ def chosen(of, now_s=0.0, tried=(), times=200):
     return [found.count(each) / times for each in of]
 
 
+def test_a_drained_server_takes_no_requests():
+    server = Table(a=(State.READY, None)).table.servers["a"]
+    assert server.takes_requests
+    server.is_drained = True
+    assert not server.takes_requests
+
+
 def test_equal_servers_get_equal_shares():
     for count in (2, 3, 5):
         assert min(chosen(candidates(count), times=2000)) > 0.6 / count

@@ -10,7 +10,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from core_router.choice.choose import choose_on
-from core_router.servers.server import State
 
 if TYPE_CHECKING:
     from core_router.grpc.server_stream import StreamRequest
@@ -73,5 +72,4 @@ class StreamChoice:
 
 
 def _takes_more(each: ServerModel, candidates: tuple[ServerModel, ...]) -> bool:
-    server = each.server
-    return each in candidates and server.state is State.READY and not server.is_drained
+    return each in candidates and each.server.takes_requests

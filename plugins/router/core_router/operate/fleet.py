@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from core_router.servers.server import Server, State
 from core_router.servers.server_model import BUCKETS_S
 
 if TYPE_CHECKING:
     from core_router.router import Router
+    from core_router.servers.server import Server
     from core_router.servers.server_model import ServerModel
 
 Row = dict[str, Any]
@@ -95,7 +95,7 @@ class Fleet:
 
 
 def _model_row(name: str, models: Sequence[ServerModel], now_s: float) -> Row:
-    there = [each for each in models if each.versions and _takes_requests(each.server)]
+    there = [each for each in models if each.versions and each.server.takes_requests]
     out = [each.server.name for each in models if each.versions and each not in there]
     return {
         "model": name,
@@ -115,7 +115,7 @@ def _place(model: ServerModel, now_s: float) -> Row:
     """Return what is known of a model on one server."""
     return {
         "name": model.server.name,
-        "takes": bool(model.versions) and _takes_requests(model.server),
+        "takes": bool(model.versions) and model.server.takes_requests,
         "versions": _ordered(model.versions),
         "ok": sum(model.statuses[2:5]),
         "failed": model.statuses[5] + model.lost,
@@ -124,10 +124,6 @@ def _place(model: ServerModel, now_s: float) -> Row:
         "wait_s": round(model.wait_s, 4) if model.server.metrics else None,
         "ejected": model.ejected_until > now_s,
     }
-
-
-def _takes_requests(server: Server) -> bool:
-    return server.state is State.READY and not server.is_drained
 
 
 def _counted(models: Iterable[ServerModel]) -> Row:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from core_router.servers.server import State
 from core_router.servers.server_model import BUCKETS_S
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _of_models(models: list[ServerModel]) -> Iterable[str]:
 
 
 def _of_servers(servers: list[Server]) -> Iterable[str]:
-    ready = [each.state is State.READY and not each.is_drained for each in servers]
+    ready = [each.takes_requests for each in servers]
     names = [{"server": each.name} for each in servers]
     yield _family(
         "core_router_server_ready",

@@ -127,6 +127,11 @@ class Server:
         return True
 
     @property
+    def takes_requests(self) -> bool:
+        """Whether it is ready and not drained."""
+        return self.state is State.READY and not self.is_drained
+
+    @property
     def is_reachable(self) -> bool:
         """Whether requests of sequences that it has begun still reach it."""
         return self.state in (State.READY, State.NOT_READY)

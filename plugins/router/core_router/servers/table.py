@@ -145,10 +145,8 @@ class ServerTable:
         return found or "no server is in the list"
 
     def is_ready(self) -> bool:
-        """Return whether a server is ready."""
-        return any(
-            each.state is State.READY and not each.is_drained for each in self.servers.values()
-        )
+        """Return whether a server is ready and not drained."""
+        return any(each.takes_requests for each in self.servers.values())
 
     def _any(self) -> tuple[ServerModel, ...]:
         there = self._there()
