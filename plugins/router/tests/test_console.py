@@ -202,6 +202,36 @@ def test_a_sequence_that_is_tried_stays_on_its_server(router):
     assert len({each[1] for each in found}) == 1
 
 
+def test_a_sequence_whose_server_has_ended_says_so(route, scripted):
+    servers = {each.name: each for each in (scripted(good), scripted(good))}
+    router = route(list(servers), check_timeout_s=PATIENCE_S)
+    ask(router.admin, INFER.format("m"), inputs(1.0, sequence_id=9, sequence_start=True))
+    (name,) = (name for name, each in servers.items() if each.requests)
+    servers[name].close()
+    until(lambda: router.servers()[name]["state"] == "down")
+
+    answer = ask(router.admin, INFER.format("m"), inputs(1.0, sequence_id=9))
+
+    assert answer.status == 503
+    assert answer.json["error"].startswith(
+        f"no server takes the request for model 'm'; sequence 9 was on server {name}, which "
+    )
+    assert "begin the sequence again" in answer.json["error"]
+
+
+def test_a_sequence_goes_on_if_its_last_request_is_lost(route, scripted):
+    server = scripted(good)
+    router = route([server.name])
+    ask(router.admin, INFER.format("m"), inputs(1.0, sequence_id=9, sequence_start=True))
+    found = []
+    for respond in (reset, good):
+        server.respond = respond
+        answer = ask(router.admin, INFER.format("m"), inputs(1.0, sequence_id=9, sequence_end=True))
+        found.append((answer.status, router.servers()[server.name]["sequences"]))
+
+    assert found == [(502, 1), (200, 0)]
+
+
 def test_a_load_reaches_all_servers(route, scripted):
     async def respond(reader, writer, line, body):
         writer.write(said(b""))

@@ -17,18 +17,21 @@ import aiohttp
 from aiohttp import web
 
 from core_router.choice.choose import choose_on
+from core_router.http.attempted_request import title_of
 from core_router.http.heads import BadHead, request_head
 from core_router.http.sequence_parameters import sequence_of
 from core_router.http.targets import target_of
 from core_router.operate.access import refused
 from core_router.servers.tls import reason_of
-from core_router.targets import Purpose, Target
+from core_router.targets import Purpose
 
 if TYPE_CHECKING:
+    from core_router.choice.sequences import SequenceParameters
     from core_router.http.heads import RequestHead
     from core_router.operate.access import Access
     from core_router.router import Router
     from core_router.servers.server_model import ServerModel
+    from core_router.servers.table import Route
 
 LARGEST_BYTES = 64 << 20
 """Largest body of a request."""
@@ -74,10 +77,15 @@ async def pass_on(router: Router, access: Access, request: web.Request) -> web.S
         is_change = target.purpose is Purpose.EVERY
         status, answer = await (asyncio.shield(asking) if is_change else asking)
         return web.Response(status=status, body=answer, content_type="application/json")
-    chosen = _chosen(router, target, head, body)
+    route = router.table.route(target)
+    is_inference = target.purpose is Purpose.INFERENCE
+    sequence = sequence_of(body, head.json_size) if is_inference else None
+    chosen = _chosen(router, route, sequence)
     if chosen is None:
-        return refused(503, f"no server takes the request; {router.table.status()}")
-    return await _answer_of(router, chosen, request, head, body)
+        failure = "" if sequence is None else router.sequences.failure(route, sequence)
+        why = failure or router.table.status()
+        return refused(503, f"no server takes {title_of(route)}; {why}")
+    return await _answer_of(router, route, sequence, chosen, request, head, body)
 
 
 def _needs_of(method: bytes, path: bytes) -> tuple[str, bool]:
@@ -92,20 +100,23 @@ def _needs_of(method: bytes, path: bytes) -> tuple[str, bool]:
     return "model-repository", not (reads and _SETTINGS.fullmatch(path))
 
 
-def _chosen(router: Router, target: Target, head: RequestHead, body: bytes) -> ServerModel | None:
-    route, now_s = router.table.route(target), monotonic()
-    is_inference = target.purpose is Purpose.INFERENCE
-    sequence = sequence_of(body, head.json_size) if is_inference else None
+def _chosen(
+    router: Router, route: Route, sequence: SequenceParameters | None
+) -> ServerModel | None:
+    now_s = monotonic()
     if sequence is None:
         return choose_on(route, (), now_s)
-    found = router.sequences.choose(route, sequence, (), now_s)
-    if sequence.is_end:
-        router.sequences.end(target.model, sequence.identifier)
-    return found
+    return router.sequences.choose(route, sequence, (), now_s)
 
 
 async def _answer_of(
-    router: Router, chosen: ServerModel, request: web.Request, head: RequestHead, body: bytes
+    router: Router,
+    route: Route,
+    sequence: SequenceParameters | None,
+    chosen: ServerModel,
+    request: web.Request,
+    head: RequestHead,
+    body: bytes,
 ) -> web.StreamResponse:
     """Send the request to a server; the model there counts it as those of clients."""
     begun_s = monotonic()
@@ -130,6 +141,8 @@ async def _answer_of(
         return refused(502, f"server {chosen.server.name}: {reason_of(error)}")
     now_s = monotonic()
     chosen.done(response.status, now_s - begun_s, now_s)
+    if sequence is not None and sequence.is_end:
+        router.sequences.end(route.target.model, sequence.identifier)
     if response.status in (404, 503):
         chosen.server.checks_now.set()  # its index may have changed
     await response.write_eof()
