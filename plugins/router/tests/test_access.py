@@ -1,6 +1,10 @@
 """Access: who may do what on the port for operators."""
 
+from types import SimpleNamespace
+
 import pytest
+from aiohttp.test_utils import make_mocked_request
+from core_router.operate.access import Access
 from routing.requests import ask, inputs
 from routing.running import good
 from routing.tokens import ROLES, bearer
@@ -60,6 +64,16 @@ def test_a_name_of_another_site_that_points_at_this_machine_gets_nothing(router,
 @pytest.mark.parametrize("host", ["localhost:9000", "LOCALHOST", "127.0.0.2:8003", "[::1]:8003"])
 def test_names_of_this_machine_need_no_token(router, host):
     assert ask(router.admin, "/servers", headers={"Host": host}).status == 200
+
+
+def test_a_wrong_token_permits_nothing(tokens):
+    access = Access(str(tokens), SimpleNamespace(add=lambda *watched: None), "127.0.0.1")
+
+    def permits(token):
+        request = make_mocked_request("GET", "/", {"Authorization": f"Bearer {token}"})
+        return access.permits(request, "statistics", False)
+
+    assert permits("token-ben") and not permits("wrong")
 
 
 def test_with_tokens_a_proxy_may_have_its_own_name(route, scripted, tokens):

@@ -71,8 +71,7 @@ class Access:
         self._policy.authorize(_credentials(request), requirement(category, changes=changes))
 
     def permits(self, request: web.Request, category: str, changes: bool) -> bool:
-        """Return whether `check` raises nothing. Raises CoreError(UNAUTHENTICATED) for a wrong token."""
-        self.caller(request)
+        """Return whether `check` raises nothing."""
         try:
             self.check(request, category, changes)
         except CoreError:

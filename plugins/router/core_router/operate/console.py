@@ -114,6 +114,7 @@ class Console:
     async def _session(self, request: web.Request) -> web.Response:
         """Return what the caller may do."""
         access = self._access
+        caller = access.caller(request)
         may = {name: access.permits(request, *needs) for name, needs in _MAY.items()}
         routes = ["GET /servers", "GET /shares"] if may["read_statistics"] else []
         if may["change_load"]:
@@ -121,7 +122,7 @@ class Console:
         found = {
             "name": "router",
             "version": version("core-router"),
-            "caller": access.caller(request),
+            "caller": caller,
             "may": may,
             "control_mode": "explicit",
             "client_port": self._router.ports.http,
