@@ -56,8 +56,9 @@ class Page(Protocol):
 
 
 def page_of(router: Router) -> Page | None:
-    """Return the page; None if the options turn it off, or want it only where it is installed.
+    """Return the page.
 
+    None if the options turn it off, or if it is not installed and not demanded.
     Raises CoreError(INVALID) if it is wanted and not installed.
     """
     options = router.options

@@ -134,8 +134,9 @@ class Watch:
     def _set(self, state: State, reason: str) -> bool:
         before = self.server.state
         is_new = self.server.set_state(state, reason)
+        if state is not before:
+            self.since_s = time()
         if is_new:
-            self.since_s = time() if state is not before else self.since_s
             self._table.changed()
         return is_new
 
