@@ -164,6 +164,21 @@ async def test_every_page_of_a_router_is_accessible(fleet, busy, browse, tmp_pat
     assert browser.problems == []
 
 
+async def test_charts_of_all_pages_show_the_chosen_time(fleet, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{fleet.url}console#/server/{fleet.names[0]}")
+        await page.get_by_role("button", name="1 min", pressed=True).wait_for()
+        await page.get_by_role("button", name="15 min", pressed=False).click()
+        await page.get_by_role("button", name="15 min", pressed=True).wait_for()
+        await page.evaluate("location.hash = '#/model/embeddings'")
+        await browser.text("Servers").wait_for()
+        await page.get_by_role("heading", name="embeddings").wait_for()
+        await page.get_by_role("button", name="15 min", pressed=True).wait_for()
+
+    assert browser.problems == []
+
+
 async def test_a_server_that_dies_is_down_and_in_the_log(fleet, browse):
     async with browse() as browser:
         page = browser.page

@@ -7,18 +7,16 @@ import { count, duration, percent } from "./figures.js";
 import { graph } from "./graph.js";
 import { sizesOf } from "./history.js";
 import { read } from "./server.js";
+import { span, spans } from "./spans.js";
 import { store } from "./store.js";
 import { t } from "./text.js";
 
 const KINDS = { input: "gather", output: "divide" };
-const SPANS = [[60, "1 min"], [300, "5 min"], [900, "15 min"]];
-let span = 60;
 
 /** Show the tab; return { update, close }. */
 export function now(panel, name, version) {
   const advice = h("ul", { class: "advice" });
   const split = h("div", {});
-  const ranges = h("div", { class: "chips", role: "group", "aria-label": t("Time range") });
   const rate = new TimeChart(t("Requests per second"), count);
   const latency = new TimeChart(t("Latency"), duration, { hint: !store.session.quantiles ? t("means; --metrics-config=summary_latencies=true adds p50, p95 and p99") : version?.row.bounds_us && !version.row.quantiles_ms ? t("estimated from buckets up to {n}", { n: duration(version.row.bounds_us.at(-1) / 1000) }) : "" });
   const parts = new TimeChart(t("Latency by phase"), duration, { stacked: true });
@@ -28,14 +26,10 @@ export function now(panel, name, version) {
   const batches = h("section", { class: "card" });
   const versions = h("section", { class: "card" });
   const picture = h("section", { class: "card wide", hidden: true });
-  for (const [seconds, label] of SPANS) {
-    ranges.append(h("button", { type: "button", class: "chip", dataset: { span: seconds }, onclick: () => { span = seconds; press(); draw(shown); } }, label));
-  }
   fill(panel, picture, h("section", { class: "card wide why" }, h("h2", {}, t("Where the time goes")), split, advice),
-    h("div", { class: "section-head" }, h("h2", {}, t("Charts")), ranges), version?.row.ensemble ? h("div", { class: "grid" }, rate.element, latency.element, queue.element, versions) : [h("div", { class: "grid" }, rate.element, latency.element, parts.element, queue.element), h("div", { class: "grid" }, h("div", { class: "stack" }, lanesCard, versions), batches)]);
+    h("div", { class: "section-head" }, h("h2", {}, t("Charts")), spans(() => draw(shown))), version?.row.ensemble ? h("div", { class: "grid" }, rate.element, latency.element, queue.element, versions) : [h("div", { class: "grid" }, rate.element, latency.element, parts.element, queue.element), h("div", { class: "grid" }, h("div", { class: "stack" }, lanesCard, versions), batches)]);
   let shown = version;
   let drawing = null;
-  press();
   if (version?.row.ensemble && store.session.may.read_configuration) {
     read(`console/models/${encodeURIComponent(name)}/versions/${version.row.version}`).then((found) => {
       drawing = graph(found.steps, found.loops, name);
@@ -43,10 +37,6 @@ export function now(panel, name, version) {
       picture.hidden = false;
       drawing.update();
     }).catch(() => {});
-  }
-
-  function press() {
-    for (const each of ranges.children) each.setAttribute("aria-pressed", String(Number(each.dataset.span) === span));
   }
 
   function draw(found) {

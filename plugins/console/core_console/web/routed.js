@@ -3,11 +3,9 @@
 import { TimeChart } from "./charts.js";
 import { fill, h } from "./dom.js";
 import { count, duration } from "./figures.js";
+import { span, spans } from "./spans.js";
 import { store } from "./store.js";
 import { t } from "./text.js";
-
-const SPANS = [[60, "1 min"], [300, "5 min"], [900, "15 min"]];
-let span = 60;
 
 /** The charts of one row and its history. `draw({ history })` changes them. */
 export class Charts {
@@ -16,13 +14,11 @@ export class Charts {
     this.rate = new TimeChart(t("Requests per second"), count);
     this.latency = new TimeChart(t("Latency"), duration, { hint: t("estimated from buckets up to {n}", { n: most }) });
     this.flight = new TimeChart(t("Requests in flight"), count);
-    this.ranges = h("div", { class: "chips", role: "group", "aria-label": t("Time range") }, SPANS.map(([seconds, label]) => h("button", { type: "button", class: "chip", dataset: { span: seconds }, onclick: () => { span = seconds; this.draw(this.shown); } }, label)));
-    this.elements = [h("div", { class: "section-head" }, h("h2", {}, t("Charts")), this.ranges), h("div", { class: "grid three" }, this.rate.element, this.latency.element, this.flight.element)];
+    this.elements = [h("div", { class: "section-head" }, h("h2", {}, t("Charts")), spans(() => this.draw(this.shown))), h("div", { class: "grid three" }, this.rate.element, this.latency.element, this.flight.element)];
   }
 
   draw(found) {
     this.shown = found;
-    for (const each of this.ranges.children) each.setAttribute("aria-pressed", String(Number(each.dataset.span) === span));
     const { history } = found;
     const of = (field) => (history.size ? history.last(field, span) : []);
     const draw = (chart, series) => chart.draw(of("time"), series.map(([key, label, kind]) => ({ key, label, kind, values: of(key) })), store.at, span * 1000);
