@@ -65,6 +65,13 @@ def test_every_import_is_a_file_of_the_page():
     )
 
 
+@pytest.mark.parametrize("part", ['"Time range"', "dragover", "mediaDevices?."])
+def test_what_several_pages_use_is_in_one_file(part):
+    found = [name for name, text in SCRIPTS.items() if part in text and name != "chinese.js"]
+
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     "text,address,expected",
     [

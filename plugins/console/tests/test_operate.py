@@ -100,6 +100,25 @@ async def test_a_batch_is_submitted_and_its_results_are_read(served, browse):
     assert browser.problems == []
 
 
+async def test_a_file_of_requests_is_dropped(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/jobs")
+        area = page.locator(".job-form .drop")
+        file = "new File(['{}\\n{}'], 'night.jsonl')"
+        dragged = await page.evaluate_handle(
+            f"() => {{ const found = new DataTransfer(); found.items.add({file}); return found; }}"
+        )
+        await area.dispatch_event("drop", {"dataTransfer": dragged})
+        await area.get_by_text("night.jsonl").wait_for()
+        closed = await page.get_by_label("Requests").is_disabled()
+        await page.get_by_role("button", name="No file").click()
+        opened = await page.get_by_label("Requests").is_enabled()
+
+    assert closed and opened
+    assert browser.problems == []
+
+
 async def test_settings_change_live_and_go_back(served, browse):
     async with browse() as browser:
         page = browser.page

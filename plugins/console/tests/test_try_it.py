@@ -158,6 +158,46 @@ async def test_rows_without_a_box_are_not_drawn(served, browse):
     assert found == [["10", "40"]]
 
 
+# Makes what a browser passes for dragged files.
+DRAGGED = """(files) => {
+  const dragged = new DataTransfer();
+  for (const [name, bytes] of files) dragged.items.add(new File([new Uint8Array(bytes)], name));
+  return dragged;
+}"""
+
+
+async def drop(area, *files):
+    """Drag files over an element and drop them; return whether the element was marked in between."""
+    names_and_bytes = [[each.name, list(each.read_bytes())] for each in files]
+    dragged = await area.page.evaluate_handle(DRAGGED, names_and_bytes)
+    marks = "(element) => element.classList.contains('over')"
+    await area.dispatch_event("dragover", {"dataTransfer": dragged})
+    marked = await area.evaluate(marks)
+    await area.dispatch_event("drop", {"dataTransfer": dragged})
+    return marked and not await area.evaluate(marks)
+
+
+async def test_a_picture_and_a_sound_are_dropped(served, browse, picture, tmp_path):
+    tone(tmp_path / "tone.wav", 44100, 0.5)
+
+    async with browse() as browser:
+        page = browser.page
+        await try_it(browser, served, "detector")
+        image = page.get_by_role("group", name="INPUT0")
+        await image.get_by_role("button", name="Image").click()
+        marked = [await drop(image.locator(".drop"), picture)]
+        await image.get_by_text("→ 32").wait_for()
+        marked.append(await drop(image.locator(".drop")))  # a text, say: the picture stays
+        await image.get_by_text("→ 32").wait_for()
+        await page.evaluate("location.hash = '#/model/speech/try'")
+        await page.get_by_role("button", name="Sound").click()
+        marked.append(await drop(page.locator(".drop"), tmp_path / "tone.wav"))
+        await page.locator(".preview").get_by_text("0.50 s, 8000 samples").wait_for()
+
+    assert marked == [True, True, True]
+    assert browser.problems == []
+
+
 async def test_camera_and_microphone_are_off_when_they_are_not_needed(served, browse):
     async with browse() as browser:
         page = browser.page

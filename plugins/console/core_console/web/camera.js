@@ -3,7 +3,8 @@
 import { button, fill, h } from "./dom.js";
 import { t } from "./text.js";
 
-export const hasCamera = () => Boolean(navigator.mediaDevices?.getUserMedia);
+/** Whether the browser lets this page ask for camera and microphone. */
+export const hasDevices = () => Boolean(navigator.mediaDevices?.getUserMedia);
 
 /**
  * Show what the camera sees in `place`, with a button that takes a picture.

@@ -1,7 +1,8 @@
 // The editor of one input: values, random numbers, a picture, a sound or a file.
 
-import { camera, hasCamera } from "./camera.js";
+import { camera, hasDevices } from "./camera.js";
 import { button, fill, h, icon } from "./dom.js";
+import { dropArea } from "./drop.js";
 import { pictureOf, resized, SCALES, valuesOf } from "./images.js";
 import { soundOf } from "./sound.js";
 import { SoundInput } from "./sound_input.js";
@@ -82,13 +83,13 @@ export class InputEditor {
     if (this.spec.datatype === "UINT8") this.options.scale = "0…255";
     const preview = h("div", { class: "preview" });
     const pick = h("input", { type: "file", accept: "image/*", id: `image-${name}`, class: "unseen", onchange: () => this.take(pick.files[0], preview) });
-    const drop = h("label", { class: "drop", for: pick.id, ondragover: (event) => { event.preventDefault(); drop.classList.add("over"); }, ondragleave: () => drop.classList.remove("over"), ondrop: (event) => { event.preventDefault(); drop.classList.remove("over"); this.take(event.dataTransfer.files[0], preview); } }, icon("image"), h("span", {}, t("Drop a picture, or choose one")), preview);
+    const drop = dropArea(pick, (file) => this.take(file, preview), icon("image"), h("span", {}, t("Drop a picture, or choose one")), preview);
     const choose = (label, key, values) => { const select = h("select", { class: "input small", "aria-label": label, onchange: () => { this.options[key] = select.value; this.redraw(preview); } }, values.map((each) => h("option", { value: each, selected: each === this.options[key] }, t(each)))); return h("label", { class: "choice" }, label, select); };
     const tick = (label, key) => { const box = h("input", { type: "checkbox", checked: this.options[key], onchange: () => { this.options[key] = box.checked; this.redraw(preview); } }); return h("label", { class: "choice" }, box, label); };
     this.redraw(preview);
     const seen = h("div", { class: "stack" });
     const shoot = () => camera(seen, (bitmap, bytes) => { Object.assign(this, { bitmap, bytes }); this.error(""); this.redraw(preview); }, (text) => this.error(text), this.another());
-    return [pick, drop, hasCamera() && h("div", {}, button(t("Camera"), shoot, { class: "button" }, "camera")), seen, this.picture ? h("div", { class: "row-gap" }, choose(t("Size"), "fit", ["cover", "contain", "stretch"]), choose(t("Numbers"), "scale", Object.keys(SCALES)), this.picture.channels === 3 && tick("BGR", "bgr"), tick(t("Invert"), "invert")) : h("p", { class: "hint" }, t("The model gets the file as it is."))];
+    return [pick, drop, hasDevices() && h("div", {}, button(t("Camera"), shoot, { class: "button" }, "camera")), seen, this.picture ? h("div", { class: "row-gap" }, choose(t("Size"), "fit", ["cover", "contain", "stretch"]), choose(t("Numbers"), "scale", Object.keys(SCALES)), this.picture.channels === 3 && tick("BGR", "bgr"), tick(t("Invert"), "invert")) : h("p", { class: "hint" }, t("The model gets the file as it is."))];
   }
 
   soundInput() {

@@ -1,6 +1,7 @@
 // The form that submits a job: a request, or a batch with a line of JSON for each request.
 
 import { announce, button, fill, h, icon } from "./dom.js";
+import { dropArea } from "./drop.js";
 import { bytes } from "./figures.js";
 import { modelPath, read, request } from "./server.js";
 import { store } from "./store.js";
@@ -17,14 +18,11 @@ export function submission(place, done) {
   const file = h("input", { id: "job-file", class: "unseen", type: "file", accept: ".json,.jsonl,.ndjson" });
   const named = h("span", {});
   const trouble = h("p", { class: "error", role: "alert", hidden: true });
-  const drop = h("label", { class: "drop", for: "job-file" }, icon("load"), h("span", {}, t("Drop a file with a line of JSON for each request, or choose one")), named);
+  const drop = dropArea(file, (found) => take(found), icon("load"), h("span", {}, t("Drop a file with a line of JSON for each request, or choose one")), named);
   const take = (found) => { chosen = found; named.textContent = found ? `${found.name} · ${bytes(found.size)}` : ""; text.disabled = Boolean(found); clear.hidden = !found; };
   const clear = button(t("No file"), () => { file.value = ""; take(null); }, { hidden: true });
   let chosen = null;
   file.addEventListener("change", () => take(file.files[0] || null));
-  for (const [kind, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
-    drop.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.toggle("over", over); if (kind === "drop") take(event.dataTransfer.files[0] || null); });
-  }
 
   function refuse(words) {
     trouble.hidden = !words;

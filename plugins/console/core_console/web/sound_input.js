@@ -1,6 +1,8 @@
 // The part of an input's editor that takes sound: a file, or a recording of the microphone.
 
+import { hasDevices } from "./camera.js";
 import { button, fill, h, icon } from "./dom.js";
+import { dropArea } from "./drop.js";
 import { RATES, samplesOf, valuesOf } from "./sound.js";
 import { t } from "./text.js";
 
@@ -20,9 +22,9 @@ export class SoundInput {
     this.rate = 16000;
     this.preview = h("div", { class: "preview" });
     const pick = h("input", { type: "file", accept: "audio/*,video/*", id: `sound-${name}`, class: "unseen", onchange: () => this.take(pick.files[0]) });
-    const drop = h("label", { class: "drop", for: pick.id, ondragover: (event) => { event.preventDefault(); drop.classList.add("over"); }, ondragleave: () => drop.classList.remove("over"), ondrop: (event) => { event.preventDefault(); drop.classList.remove("over"); this.take(event.dataTransfer.files[0]); } }, icon("sound"), h("span", {}, t("Drop a sound, or choose one")), this.preview);
+    const drop = dropArea(pick, (file) => this.take(file), icon("sound"), h("span", {}, t("Drop a sound, or choose one")), this.preview);
     const rates = h("select", { class: "input small", "aria-label": t("Samples a second"), onchange: () => { this.rate = Number(rates.value); this.read(); } }, RATES.map((each) => h("option", { value: each, selected: each === this.rate }, String(each))));
-    const record = navigator.mediaDevices?.getUserMedia ? button(t("Record"), () => this.record(), {}, "microphone") : null;
+    const record = hasDevices() ? button(t("Record"), () => this.record(), {}, "microphone") : null;
     this.stop = button(t("Stop"), () => this.recorder?.stop(), { hidden: true }, "stop");
     this.elements = [pick, drop, h("div", { class: "row-gap" }, h("label", { class: "choice" }, t("Samples a second"), rates), record, this.stop)];
   }
