@@ -8,7 +8,7 @@ import { t } from "./text.js";
 const ROUTE = "control/model_memory.account";
 const EVERY_MS = 3000;
 
-/** Keep `store.budget` and `store.account` true; return what ends it. */
+/** Read `store.budget` and `store.account` every three seconds; return a function that ends it. */
 export function followBudget() {
   if (!offers(`GET /${ROUTE}`)) return () => {};
   const look = async () => {

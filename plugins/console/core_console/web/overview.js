@@ -29,7 +29,7 @@ const FILTERS = [["all", "All"], ["serving", "Serving"], ["active", "Busy"], ["t
 export function overview(main) {
   const routed = isRouter();
   const tiles = routed ? null : new ServerTiles();
-  const each_worker = workers();
+  const workerList = workers();
   const search = h("input", { type: "search", id: "search", class: "input", placeholder: t("Search models"), autocomplete: "off", spellcheck: "false", value: kept.search, oninput: () => { kept.search = search.value; show(); } });
   const filters = h("div", { class: "chips", role: "group", "aria-label": t("Filter") });
   const head = h("div", { role: "row", class: "model-row model-head", "aria-rowindex": "1" });
@@ -37,7 +37,7 @@ export function overview(main) {
   const table = h("div", { role: "table", class: `models ${routed ? "routed" : ""}`, "aria-label": t("Models") }, h("div", { role: "rowgroup", class: "rows-head" }, head), body);
   const empty = h("div", {});
   const list = new VirtualList(body, () => (innerWidth < 900 ? 150 : 68), () => new ModelRow());
-  fill(main, h("h1", { class: "unseen" }, t("Models")), tiles?.element, each_worker.element,
+  fill(main, h("h1", { class: "unseen" }, t("Models")), tiles?.element, workerList.element,
     h("div", { class: "toolbar" }, h("label", { class: "search" }, icon("search"), h("span", { class: "unseen" }, t("Search models")), search, h("kbd", { "aria-hidden": "true" }, "/")), filters), table, empty);
 
   const headers = (routed ? ROUTED : COLUMNS).map(([key, label, kind]) => {
@@ -55,7 +55,7 @@ export function overview(main) {
   function show() {
     const found = [...store.models.values()].map((model) => [model, summary(model)]);
     tiles?.show(found);
-    each_worker.show();
+    workerList.show();
     for (const [key, chip, number] of chips) {
       let matching = 0;
       for (const [, each] of found) if (FITS[key](each)) matching += 1;
