@@ -86,7 +86,7 @@ def _likeliest(exact: Array, drift: Array, wrong: Array) -> Array:
     )
     column = np.broadcast_to(wrong[:, None], (len(tried), len(wrong), 1))
     errors = np.linalg.solve(tried, column)[:, :, 0] @ wrong
-    unlikely = errors + np.linalg.slogdet(tried).logabsdet
+    unlikely = errors + np.linalg.slogdet(tried)[1]  # a plain tuple before NumPy 1.25
     found: Array = tried[int(np.argmin(unlikely))]
     return found
 
