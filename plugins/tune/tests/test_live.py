@@ -136,3 +136,29 @@ def test_a_change_that_is_undone_leaves_no_live_settings(side, settings):
 )
 def test_a_model_without_batches_has_no_live_ones(running, side, config):
     assert live_batching(HttpControl(side, running.address), "sleeper", config) is None
+
+
+class OneAnswer(HttpControl):
+    """A server that answers one question about live settings, and then is busy."""
+
+    def __init__(self):
+        self.asked = []
+
+    def ask(self, method, path, *more):
+        self.asked.append((method, *more))
+        if method == "GET" and len(self.asked) > 1:
+            return 503, {"error": "busy"}
+        return 200, {"settings": {"dynamic_batching": {"preferred_batch_size": [6]}}}
+
+
+def test_the_first_answer_says_which_live_settings_come_back():
+    control = OneAnswer()
+    groups = [{"count": 1, "kind": "KIND_CPU"}]
+    config = {"max_batch_size": 8, "dynamic_batching": {}, "instance_group": groups}
+    batching = live_batching(control, "m", config)
+
+    batching.set(Settings(1, 8, 5000))
+    batching.restore()
+
+    before = {"preferred_batch_size": [6], "max_queue_delay_microseconds": None}
+    assert control.asked[-1] == ("POST", {"dynamic_batching": before})

@@ -20,15 +20,20 @@ _FIELDS = ("preferred_batch_size", "max_queue_delay_microseconds")
 class LiveBatching:
     """Of a model whose configuration has `dynamic_batching`. Each method raises CoreError without an answer.
 
-    beginning   settings of the model when this was made
+    set_before   its live settings of `dynamic_batching`
+    beginning    settings of the model when this was made
     """
 
-    def __init__(self, control: HttpControl, model: str, config: Mapping[str, Any]):
+    def __init__(
+        self,
+        control: HttpControl,
+        model: str,
+        config: Mapping[str, Any],
+        set_before: Mapping[str, Any],
+    ):
         self._control, self._path = control, _path(model)
         self.beginning = settings_of(config)
         self._changed = False
-        _, found = control.ask("GET", self._path)
-        set_before = found.get("settings", {}).get(_NAME, {})
         self._before = {each: set_before.get(each) for each in _FIELDS}  # null: as the file says
 
     def set(self, settings: Settings) -> None:
@@ -80,10 +85,11 @@ def live_batching(
     status, found = control.ask("GET", _path(model))
     if status != 200:
         return None
+    set_before = found.get("settings", {}).get(_NAME, {})
     if found.get("lasting") and not lasting:
-        _check_loads_hold(model, found["settings"].get(_NAME, {}))
+        _check_loads_hold(model, set_before)
         return None
-    return LiveBatching(control, model, config)
+    return LiveBatching(control, model, config, set_before)
 
 
 def _check_loads_hold(model: str, batching: Mapping[str, Any]) -> None:
