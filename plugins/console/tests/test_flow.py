@@ -44,7 +44,7 @@ async def test_a_model_is_loaded_tried_with_an_image_seen_traced_and_unloaded(
         chart = page.get_by_role("img", name="Requests per second. answered").first
         await chart.locator("path.line.rate").wait_for(state="attached")
         await browser.text("The model computes").wait_for()
-        await page.get_by_role("button", name="5 min", pressed=False).click()
+        await page.get_by_role("button", name="5 min", exact=True).click()
         await page.get_by_role("button", name="5 min", pressed=True).wait_for()
         await chart.get_by_text("5 min").wait_for()
 
