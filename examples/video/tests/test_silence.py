@@ -67,12 +67,13 @@ class Models:
 @pytest.fixture
 def clock(monkeypatch):
     """The time that the plugin sees: `clock.ns`."""
-    from core_watch import watching
+    from core_watch import silence, watching
 
     made = SimpleNamespace(ns=S)
     made.monotonic_ns = lambda: made.ns
     made.monotonic = lambda: made.ns / S
-    monkeypatch.setattr(watching, "time", made)
+    for module in (silence, watching):
+        monkeypatch.setattr(module, "time", made)
     return made
 
 

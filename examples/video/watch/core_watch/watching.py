@@ -23,6 +23,7 @@ from core.errors import CoreError, invalid
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 from core_watch.listeners import Events, Pictures
+from core_watch.silence import Silence
 
 if TYPE_CHECKING:
     from core.response import InferenceResponse
@@ -37,8 +38,7 @@ _LOAD_S = 30.0  # for the models to load
 _FORGET_NS = (
     5_000_000_000  # without a frame: new tracks begin; the tracker forgets after ten seconds
 )
-_SILENT_S = 2.0  # without a frame: that is trouble
-_LOOK_S = 0.5  # how often that is looked at
+_LOOK_S = 0.5  # how often a camera is checked for silence
 
 
 class Watching:
@@ -114,9 +114,7 @@ class VideoWatch:
         self._undrawn = ""  # why there is no picture
         self._request: InferenceRequest | None = None
         self._gave_up = False
-        self._patience_s = _SILENT_S
-        self._between_ns = 0  # time between the last two frames
-        self._since_ns = 0  # when it began to wait for the next frame; 0 while it does not
+        self._silence = Silence()
 
     async def run(self) -> None:
         """Watch the video until this task is cancelled. A source that ends or fails is tried again."""
@@ -144,10 +142,8 @@ class VideoWatch:
 
     def look(self) -> None:
         """Tell it if no frame has come for long."""
-        if not self.trouble and self._since_ns:
-            silent_s = (time.monotonic_ns() - self._since_ns) / 1e9
-            if silent_s > self._patience_s:
-                self._tell(f"no frame for more than {self._patience_s:.0f} s")
+        if not self.trouble and self._silence.is_too_long:
+            self._tell(f"no frame for more than {self._silence.patience_s:.0f} s")
 
     def _tell(self, trouble: str) -> None:
         if trouble != self.trouble:
@@ -170,7 +166,7 @@ class VideoWatch:
         """Answer each frame of one request to the camera. Raises CoreError."""
         self._request = request = InferenceRequest(CAMERA, {"url": Tensor.of("url", self._url)})
         tracks = _Tracks(self._models, self.name, next(self._runs))
-        self._patience_s, self._between_ns = _SILENT_S, 0
+        silence = self._silence = Silence()
         try:
             async with aclosing(aiter(self._models.infer(request))) as frames:
                 async for frame in frames:
@@ -182,22 +178,15 @@ class VideoWatch:
                     gap_ns = int(frame.output("gap").array[0])
                     self.losses += gap_ns > 0
                     # A camera may also fall silent for a while, and keep its connection.
-                    silent_ns = came_ns - (self._since_ns or came_ns)
-                    self._since_ns = 0
-                    # One that always sends few frames is not silent between them.
-                    between_ns = silent_ns - gap_ns
-                    self._patience_s = max(_SILENT_S, 3e-9 * min(between_ns, self._between_ns))
-                    self._between_ns = between_ns
-                    if max(gap_ns, silent_ns) > _FORGET_NS:
+                    if silence.end(came_ns, gap_ns) > _FORGET_NS:
                         tracks.end()
                         tracks = _Tracks(self._models, self.name, next(self._runs))
                     found = await tracks.of(frame)
                     request.resume()
                     self._answered(frame, found, tracks.run, came_ns)
-                    self._since_ns = time.monotonic_ns()
+                    silence.begin()
         finally:
-            self._request = None
-            self._since_ns = 0
+            self._request, self._silence = None, Silence()
             tracks.end()
 
     def _answered(
