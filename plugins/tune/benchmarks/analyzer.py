@@ -12,10 +12,8 @@ measured in turn with the choice of core tune.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +24,7 @@ from pathlib import Path
 from core_tune.command import run
 from core_tune.configuration.json_form import settings_of
 from core_tune.flags.plan import Plan, plan_of
+from core_tune.server.own import free_ports
 from models import CASES
 from turns import in_turn, opened, say
 
@@ -191,15 +190,6 @@ def config_of(model: Path) -> configuration.ModelConfig:
     """Return the configuration in the folder of a model."""
     path = model / "config.pbtxt"
     return configuration.parse_text(path.read_text(), str(path))
-
-
-def free_ports(count: int) -> list[int]:
-    """Return different free ports of the loopback interface."""
-    with contextlib.ExitStack() as stack:
-        bound = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in bound:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in bound]
 
 
 if __name__ == "__main__":

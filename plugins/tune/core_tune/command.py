@@ -9,14 +9,13 @@ import contextlib
 import dataclasses
 import os
 import shlex
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import invalid, unavailable
+from core_tune import signals
 
 if TYPE_CHECKING:
     from core_tune.flags.plan import Plan
@@ -68,7 +67,7 @@ def _keep(plan: Plan) -> int:
 
     progress = Progress()
     with contextlib.ExitStack() as open_parts:
-        open_parts.enter_context(_interrupted_by_sigterm())
+        open_parts.enter_context(signals.sigterm_interrupts())
         open_parts.callback(progress.clear)
         server = open_parts.enter_context(WatchedServer(plan.side))
         keeper = keeper_of(server, plan, processors=len(os.sched_getaffinity(0)))
@@ -109,7 +108,7 @@ def run(plan: Plan, progress: Progress | None = None) -> Outcome:
 
     progress = progress or TerminalProgress()
     with contextlib.ExitStack() as open_parts:
-        open_parts.enter_context(_interrupted_by_sigterm())
+        open_parts.enter_context(signals.sigterm_interrupts())
         open_parts.callback(progress.clear)
         side, server = plan.side, None
         if plan.folder is not None:
@@ -144,22 +143,6 @@ def run(plan: Plan, progress: Progress | None = None) -> Outcome:
                 ) from None
             meter.keep()
         return outcome
-
-
-@contextlib.contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt, so that the model gets its settings back, as after Ctrl-C.
-
-    Only on the main thread, which alone receives signals.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _report(plan: Plan, outcome: Outcome, command: str) -> None:

@@ -16,7 +16,7 @@ from core_tune import tuning
 from core_tune.observation import Refused
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.server.meter import LiveMeter
-from core_tune.server.own import OwnServer, _signals_held
+from core_tune.server.own import OwnServer
 from core_tune.settings import Settings
 from sleeping_model import QUICK, sleeper
 
@@ -157,20 +157,6 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_the_start_of_a_server_is_held_back(number):
-    before = signal.signal(number, signal.default_int_handler)
-    held = []
-    try:
-        with pytest.raises(KeyboardInterrupt), _signals_held():
-            os.kill(os.getpid(), number)  # another thread may get it
-            time.sleep(0.01)
-            held.append(number)
-    finally:
-        signal.signal(number, before)
-    assert held == [number]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -49,6 +49,13 @@ def test_the_configuration_comes_back_if_live_settings_do_not(error):
     assert (server.loaded, server.closed) == ([None], 1)
 
 
+def test_an_error_names_what_the_server_refuses():
+    expected = "the server refuses those from before the search: too late"
+
+    with pytest.raises(CoreError, match=expected), meter_of(Server(Refused("too late"))):
+        pass
+
+
 def test_the_error_that_ended_the_search_comes_first():
     server, broken = Server(unavailable("it is lost")), CoreError(Kind.INVALID, "broken wire")
 

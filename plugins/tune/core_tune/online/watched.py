@@ -21,10 +21,7 @@ from core_tune.settings import Settings
 
 
 class WatchedServer:
-    """Use as a context manager. Raises CoreError if the server or the model is not there.
-
-    live   whether batches and their delay change in place, by live settings of the server
-    """
+    """Use as a context manager. Raises CoreError if the server or the model is not there."""
 
     def __init__(self, side: Side):
         address = parse_address(side.url, side.protocol)
@@ -61,6 +58,7 @@ class WatchedServer:
 
     @property
     def live(self) -> bool:
+        """Return whether batches and their delay change in place, by live settings of the server."""
         return self._batching is not None
 
     def window(self) -> Window:

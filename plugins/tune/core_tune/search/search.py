@@ -236,10 +236,11 @@ class Search:
         return best if deviation[best] > deviation[found] else found
 
     def _undecided(self) -> list[Settings]:
-        """Return the best settings, and those to compare with them; [] if the best are decided.
+        """Return the settings to compare; [] if the best are decided.
 
-        Those are the ones that may surpass them most, and a finalist that is not confirmed yet. What was
-        measured longer ago comes first: all in turn, so that they meet the same machine.
+        At most three settings: the best, the one with the highest expected improvement over it, and one
+        finalist with fewer than _CONFIRMED measurements. The one whose last measurement is oldest comes
+        first: all in turn, so that they meet the same machine.
         """
         ranked = self._ranked()
         if not ranked:

@@ -141,7 +141,7 @@ class LiveMeter:
             raise CoreError(
                 Kind.INTERNAL,
                 f"model '{self.repository.model}' keeps the last measured settings "
-                f"({self.now.shown}); the server refuses its own configuration: {error}",
+                f"({self.now.shown}); the server refuses those from before the search: {error}",
             ) from None
 
     def _load_original(self) -> None:
@@ -157,7 +157,9 @@ class LiveMeter:
             self._live.keep()
 
     def apply(self, settings: Settings) -> None:
-        """Serve the model with these settings. Raises Refused if the server cannot; it serves as before.
+        """Serve the model with these settings. Raises Refused if the server cannot.
+
+        `now` is then what the server serves: batches and delay may have changed already.
 
         Batches and delay change by live settings, if the model has them: these take precedence over the
         configuration of a load. What else differs needs a load. Another number of workers restarts the

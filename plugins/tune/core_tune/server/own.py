@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from core_bench.model.address import Address
@@ -18,6 +16,7 @@ from core_bench.model.control import HttpControl, error_of
 from core_bench.plan import Side
 
 from core.errors import CoreError, Kind, internal
+from core_tune import signals
 
 _START_S = 120.0
 _LOAD_S = 600.0
@@ -35,7 +34,7 @@ class OwnServer:
     """
 
     def __init__(self, repository: Path, model: str, protocol: str, flags: Sequence[str] = ()):
-        http_port, grpc_port = _free_ports(2)
+        http_port, grpc_port = free_ports(2)
         self.url = f"127.0.0.1:{grpc_port if protocol == 'grpc' else http_port}"
         self.address = Address("127.0.0.1", http_port)
         self._model = model
@@ -47,6 +46,7 @@ class OwnServer:
         command += ["--grpc-address=127.0.0.1", f"--grpc-port={grpc_port}"]
         command += ["--allow-client-shm=true", f"--allow-grpc={str(protocol == 'grpc').lower()}"]
         self._command = [*command, *flags]
+        self._process: subprocess.Popen[bytes] | None = None
         self._start(1)
 
     def __enter__(self) -> OwnServer:
@@ -68,38 +68,37 @@ class OwnServer:
     def _start(self, workers: int) -> None:
         self.workers = workers
         more = [f"--workers={workers}"] if workers > 1 else []
-        started = False
         try:
-            with _signals_held():  # until the process is known, so that it is ended too
+            with signals.held():  # until the process is known, so that it is ended too
                 # In a session of its own: Ctrl-C of a terminal reaches only the command.
-                self._process = subprocess.Popen(
+                process = self._process = subprocess.Popen(
                     [*self._command, *more],
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=self._log,
                     start_new_session=True,
                 )
-                started = True
-            self._wait()
+            self._wait(process)
             self._load(self._model)
         except BaseException:
-            if started:
-                self.stop()
+            self.stop()
             raise
 
     def _end(self) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
+        if (process := self._process) is None:
+            return
+        if process.poll() is None:
+            process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_STOP_S)
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+                process.wait(_STOP_S)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
-    def _wait(self) -> None:
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + _START_S
         while not self._is_live():
-            if self._process.poll() is not None:
+            if process.poll() is not None:
                 raise CoreError(Kind.INVALID, f"the server ended at its start:\n{self._text()}")
             if time.monotonic() > end:
                 raise internal(f"the server is not live after {_START_S:.0f} s:\n{self._text()}")
@@ -126,31 +125,7 @@ class OwnServer:
         return self._log.read().decode(errors="replace")[-_SHOWN:].strip()
 
 
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the end.
-
-    By handlers, which run on the main thread only: a signal that this thread blocks reaches another thread.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        came.append(number)
-
-    before = [(each, signal.signal(each, note)) for each in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        yield
-    finally:
-        for each, handler in before:
-            signal.signal(each, handler or signal.SIG_DFL)
-        for number in came:
-            signal.raise_signal(number)
-
-
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return different free ports of the loopback interface."""
     with contextlib.ExitStack() as stack:
         bound = [stack.enter_context(socket.socket()) for _ in range(count)]
