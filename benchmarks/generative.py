@@ -35,6 +35,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.spread import percentile
+
 # Parameters of core's model, which are those of the other server.
 PARAMETERS = {
     "llamacpp": {"context": "512", "slots": "{streams}", "threads": "1"},
@@ -91,9 +93,8 @@ class Round(NamedTuple):
 
     def figures(self) -> tuple[float, float, float]:
         """Return mean, median and 90th percentile of the milliseconds."""
-        ordered = sorted(self.first_ms)
-        ninth = ordered[min(len(ordered) - 1, len(ordered) * 9 // 10)]
-        return statistics.mean(ordered), statistics.median(ordered), ninth
+        found = self.first_ms
+        return statistics.mean(found), statistics.median(found), percentile(found, 90)
 
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -15,11 +15,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tritonclient.grpc as triton
 
+from memory_budget.steady import BODY
+
 DEADLINE_S = 60.0
 DEAD = "not healthy"  # of a request whose process was killed
-BODY = json.dumps(
-    {"inputs": [{"name": "i", "shape": [1], "datatype": "INT64", "data": [0]}]}
-).encode()
 SHORT_S = 0.02  # of requests whose deadline may pass while their model loads
 
 

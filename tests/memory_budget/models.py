@@ -1,7 +1,7 @@
 """Models whose memory is a table: y = table[i]. The table of model n begins with n · 1000.
 
-The rest of a table in a file is zeros, which take no blocks of the disk: files of 20 GB fit anywhere. A
-server reads and copies them like any others.
+The rest of a table in a file is zeros, which take no blocks of the disk: 200 models with 20 GB together fit
+on any disk. A server reads and copies them like any others.
 """
 
 from __future__ import annotations

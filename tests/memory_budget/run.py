@@ -18,11 +18,11 @@ import numpy as np
 from soak.server import Server
 
 from benchmarks import processes
-from memory_budget.clients import BODY, Clients
+from memory_budget.clients import Clients
 from memory_budget.lru import hit_rate
 from memory_budget.models import first_of, write_models
 from memory_budget.sampler import Sampler
-from memory_budget.steady import Answers, Steady
+from memory_budget.steady import BODY, Answers, Steady
 
 TOLERANCE = 0.01  # of the budget, or these bytes: heaps of the server itself, and the requests
 TOLERANCE_BYTES = 16 << 20

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 EVERY_S = 0.01
 MOST_LATE_S = 1.0  # then requests are left out
 TIMEOUT_S = 60.0
-_BODY = json.dumps(
+BODY = json.dumps(
     {"inputs": [{"name": "i", "shape": [1], "datatype": "INT64", "data": [0]}]}
 ).encode()
 
@@ -73,7 +73,7 @@ def send(port: int, model: str, value: float, ended: threading.Event) -> Answers
         time.sleep(max(0.0, due - time.monotonic()))
         begun = due if late else time.monotonic()
         try:
-            connection.request("POST", f"/v2/models/{model}/infer", body=_BODY)
+            connection.request("POST", f"/v2/models/{model}/infer", body=BODY)
             response = connection.getresponse()
             answer = json.loads(response.read())
             if response.status != 200 or answer["outputs"][0]["data"] != [value]:
