@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -33,7 +35,7 @@ _EXECUTOR_TIMEOUT_S = 5.0  # for the threads of the loop's executor, after every
 class ServerLifetime:
     """An InferenceServer with its bound functions and open frontends. Loop thread only.
 
-    server   exists from `start` on
+    server   exists once `start` has created it
     """
 
     server: InferenceServer
@@ -45,6 +47,7 @@ class ServerLifetime:
         self._backends = backends_of(self._repository, dispatcher)
         self._binding = asyncio.Lock()
         self._frontends: dict[str, Frontend] = {}
+        self._executor = ThreadPoolExecutor(thread_name_prefix="core-executor")
 
     async def start(self) -> None:
         """Load the models that the control mode names. Call `stop` afterwards, also if this raises.
@@ -53,6 +56,7 @@ class ServerLifetime:
         options.exit_on_error is set.
         """
         _load_hooks()
+        asyncio.get_running_loop().set_default_executor(self._executor)
         self.server = InferenceServer(
             self._options, find_backend=self._find_backend, repositories=[self._repository]
         )
@@ -140,7 +144,7 @@ class ServerLifetime:
         frontends, self._frontends = self._frontends, {}
         await asyncio.gather(*(each.stop(timeout_s) for each in frontends.values()))
         busy_versions = 0
-        if hasattr(self, "server"):  # false if `start` failed
+        if hasattr(self, "server"):  # false if `start` failed before
             busy_versions = await self.server.stop(max(0.0, end_s - time.monotonic()))
             self._dispatcher.fail_pending("the server has stopped before the model answered")
             plugins.tell("core_server_stopping", server=self.server)
@@ -152,13 +156,29 @@ class ServerLifetime:
                 timeout_s,
             )
             return False
-        executors = asyncio.get_running_loop().shutdown_default_executor()
-        try:
-            await asyncio.wait_for(executors, _EXECUTOR_TIMEOUT_S)
-        except asyncio.TimeoutError:
+        if not await self._executor_ends():
             logger.error(
                 "a call still ran %s s after the end; its thread is left", _EXECUTOR_TIMEOUT_S
             )
+            return False
+        return True
+
+    async def _executor_ends(self) -> bool:
+        """Return whether the threads of the loop's executor end within _EXECUTOR_TIMEOUT_S.
+
+        asyncio's shutdown_default_executor cannot be used: cancelled, it blocks the loop until they end.
+        """
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def shut_down() -> None:
+            self._executor.shutdown()
+            with contextlib.suppress(RuntimeError):  # the loop is closed by now
+                loop.call_soon_threadsafe(ended.set)
+
+        threading.Thread(target=shut_down, daemon=True).start()
+        try:
+            await asyncio.wait_for(ended.wait(), _EXECUTOR_TIMEOUT_S)
+        except asyncio.TimeoutError:
             return False
         return True
 
@@ -170,7 +190,7 @@ def _load_hooks() -> None:
 
 
 def checked_ports(ports: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Return name → port of the frontends that have a number; if none has one, of all, with None.
+    """Return the entries that have a port. If none has one, return all: the options have their ports then.
 
     Raises CoreError(INVALID) for a port that is not a number from 0 to 65535.
     """

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -142,14 +141,18 @@ def test_a_request_that_outlasts_the_stop_gets_an_error(server, gate, x, caplog)
 def test_a_busy_thread_of_the_loop_does_not_make_the_stop_fail(server, monkeypatch, caplog):
     monkeypatch.setattr("frontends.in_process.lifetime._EXECUTOR_TIMEOUT_S", 0.01)
 
+    finish = threading.Event()
+
     async def begin():
-        asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.5)
+        asyncio.get_running_loop().run_in_executor(None, finish.wait, PATIENCE_S)
 
     server._thread.run(begin())
 
     server.stop()
 
+    assert not finish.is_set()
     assert "a call still ran 0.01 s after the end" in caplog.text
+    finish.set()
 
 
 def test_a_function_on_the_servers_thread_cannot_stop_it(server, x):
