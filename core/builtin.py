@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl(trylast=True)
 def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
-    """Return the cache `local`; None for another name. Raises CoreError(INVALID) for an invalid setting."""
+    """Return a new cache if the name is "local", else None. Raises CoreError(INVALID) for wrong settings."""
     if name != "local":
         return None
     from core.caches.local import local_cache

@@ -38,7 +38,7 @@ def parse_text(text: str, origin: str) -> ModelConfig:
 def _out_of_range(error: ValueError, text: str, origin: str) -> CoreError:
     """Return the error for an enum number that protobuf refuses.
 
-    It names the first place of the number in the text: protobuf gives no line and column.
+    It names the first place of these digits in the text: protobuf gives no line and column.
     """
     number = str(error).rpartition(" ")[2]
     before, found, _ = text.partition(number)

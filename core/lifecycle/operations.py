@@ -17,7 +17,7 @@ class Operations:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, operation: Coroutine[Any, Any, T]) -> T:
-        """Run an operation to its end, also if the caller is cancelled. Raises the operation's errors."""
+        """Start an operation and return its result, or raise its error. If cancelled, it runs on alone."""
         return await asyncio.shield(self.begin(operation))
 
     def begin(self, operation: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -62,7 +62,7 @@ def read_config_override(
 ) -> ModelSource:
     """Return the ModelSource of a folder, with the configuration of a load request.
 
-    Raises CoreError(INVALID) for a configuration that is wrong.
+    Raises CoreError: INVALID for a configuration that is wrong, INTERNAL if the machine has no space.
     """
     config = _parse_override(name, override)
     return _source(name, listing, _directory(repository, name), config, "", True)
@@ -89,8 +89,8 @@ def read_files_override(name: str, override: Override) -> ModelSource:
 def fill_from(listing: Listing, config: ModelConfig, folder: str, overridden: bool) -> None:
     """Fill in a configuration from the file names of the model's folder, in place.
 
-    Raises CoreError if the files identify no backend: INVALID if a client sent the configuration, else
-    INTERNAL.
+    Raises CoreError if configuration, files and `folder`, the folder's name, do not determine one backend:
+    INVALID if a client sent the configuration, else INTERNAL.
     """
     try:
         configuration.fill(config, folder, formats(), first_version_entries(listing))
@@ -121,9 +121,10 @@ def _source(
     overridden: bool,
     folder: str = "",
 ) -> ModelSource:
-    """Return a ModelSource. Fill in `config`; with agents only its name. Raises CoreError if it has another.
+    """Return a ModelSource. Fill in `config`, or only its name if it has agents, which may change the files.
 
     folder   folder name that may determine its backend, if it is not the model's name
+    Raises CoreError if `config` has a name other than `name`, or as `fill_from`.
     """
     if config.name and config.name != name:
         raise (invalid if overridden else internal)(

@@ -28,7 +28,7 @@ def cores() -> frozenset[int]:
 
 
 def bind(thread: int, cores: Iterable[int]) -> None:
-    """Bind a thread to cores; 0 is the calling thread. Raises OSError if it fails; portable: always."""
+    """Bind a thread (its native id; 0: the caller) to cores. Raises OSError if it fails; portable: always."""
     if PORTABLE:
         raise OSError(errno.ENOTSUP, "only Linux binds threads to cores")
     os.sched_setaffinity(thread, cores)

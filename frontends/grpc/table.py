@@ -1,4 +1,4 @@
-"""Every method of the protocol: its path, its category and the function that answers it."""
+"""Every gRPC method of the server: its path, its category and the function that answers it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ _HEALTH = "/grpc.health.v1.Health/"
 
 
 def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
-    """Return the method that calls control operations.
+    """Return a method that calls control operations.
 
-    names   their names, separated by blanks; the first one defines the category, and whether the method
-            changes anything
-    more    other attributes of the method
+    names   their names, separated by blanks; the first one defines the category and the default of `changes`
+    more    attributes of UnaryMethod
     """
     operations = tuple(names.split())
     operation = OPERATIONS[operations[0]]
@@ -85,7 +84,7 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
         function = unary(getattr(messages, f"{name}Request"), partial(service, server))
         if "." in subject:
             return _operation(_V2 + name, subject, function, **more)
-        return UnaryMethod(_V2 + name, subject, function)
+        return UnaryMethod(_V2 + name, subject, function, **more)
 
     check = unary(HealthCheckRequest, partial(health.check, server))
     # fmt: off

@@ -4,7 +4,7 @@ table of the router ─┬─► [description] ─► /openapi.json
 openapi.json ────────┘
 
 The table has paths, methods and categories, the table of control operations their summaries and arguments.
-openapi.json beside this file has the rest: bodies of the protocol's routes, and schemas.
+openapi.json beside this file has the rest: bodies of the protocol's routes, path parameters, and schemas.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def _summary(route: Route) -> str:
 
 
 def _exchanged(route: Route, method: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return what OpenAPI has of a route with one method: `parameters`, `requestBody` and `responses`.
+    """Return the part of an OpenAPI operation that describes request and responses of a route and a method.
 
-    body   what openapi.json says of method and path; {} if it says nothing
+    body   entry of openapi.json for method and path, or {}; all of its `more` is in the result
     """
     if route.is_generic and (form := json_form(OPERATIONS[route.operation])) is not None:
         found, answer = _generic(form, method)
@@ -97,7 +97,7 @@ def _of_protocol(body: dict[str, Any], required: bool) -> tuple[dict[str, Any], 
     """Return (OpenAPI of the request, OpenAPI of the response) for a route of the protocol.
 
     required   whether the request must have a body
-    Both are {} without a body.
+    Each is {} if `body` does not have it.
     """
     asked, answer = body.get("request"), body.get("response")
     found = {"requestBody": {"required": required, **_content(asked)}} if asked else {}

@@ -54,9 +54,9 @@ _OF_A_BACKEND = _ORDER["COMPUTE_INPUT_END"]  # the position of a name that is no
 class Trace:
     """The trace of one request. Call from the loop thread only; `entries` on any thread once it has finished.
 
-    id              unique number in the process, from 1 on
+    id              unique number in the server, from 1 on
     request_id      id that the client gave the request, "" for none
-    level           TIMESTAMPS, TENSORS or both: the kinds of events that are kept
+    level           the kinds of events that are kept: any of TIMESTAMPS and TENSORS, or neither
     left            called with the trace when its last holder has released it; not for a child
     parent          the trace of the request that made this one
     root            span of the whole request; None in a trace without spans and in a child
@@ -182,7 +182,7 @@ class Trace:
             asyncio.get_running_loop().call_soon(first._leave)
 
     def answered(self, item: InferenceResponse | CoreError) -> None:
-        """Record a response or an error for the caller; the outputs only if no execution recorded them."""
+        """Record one item that goes to the caller: an error, or outputs that no execution has recorded."""
         if isinstance(item, CoreError):
             self.error = item.message
         elif not self._executed:  # the response of an ensemble or of the cache
@@ -202,7 +202,7 @@ class Trace:
             self._left(self)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the objects of the trace file for this trace and its children, each in order of time."""
+        """Return the objects of the trace file for this root trace and all below it, each by time."""
         return [entry for trace in (self, *self.children) for entry in trace._own_entries()]
 
     def stamps(self) -> list[tuple[int, str]]:
