@@ -25,7 +25,7 @@ Field = Any
 
 
 MOST_JSON_BYTES = 1024 * 1024  # of a configuration in JSON
-_MOST_SIGNS = 100_000  # brackets, braces and commas in it, each of which becomes at most one object
+_MOST_SIGNS = 100_000  # opening brackets, opening braces and commas in it; they bound the values
 
 
 def config_too_large(origin: str, size: int) -> CoreError:
@@ -38,17 +38,19 @@ def parse_json(text: str, origin: str) -> ModelConfig:
 
     origin   how errors name the text
     Field names are those of the .proto or in camel case. Enum values are names in any case, or numbers.
-    Raises CoreError(INVALID) if the JSON is invalid or too large, has an unknown field or value, or a value
-    of the wrong type.
+    Raises CoreError(INVALID) if the JSON is invalid or too large, has an unknown field or name of an enum, or
+    a value of the wrong type.
     """
     config = ModelConfig()
-    if len(text) > MOST_JSON_BYTES:
-        raise config_too_large(origin, len(text))
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MOST_JSON_BYTES:
+        raise config_too_large(origin, size)
     # Count before parsing: this bounds the time that json.loads takes and the objects that it makes.
     signs = sum(map(text.count, "[{,"))
     if signs > _MOST_SIGNS:
         raise invalid(
-            f"{origin} has {signs} brackets, braces and commas; {_MOST_SIGNS} are the most of a configuration"
+            f"{origin} has {signs} opening brackets, opening braces and commas; {_MOST_SIGNS} are the most of "
+            "a configuration"
         )
     try:
         value = json.loads(text, object_pairs_hook=_once)
@@ -63,7 +65,7 @@ def parse_json(text: str, origin: str) -> ModelConfig:
 
 
 def to_json(config: ModelConfig) -> dict[str, Any]:
-    """Return a configuration as a JSON object, with its fields in the order of the .proto."""
+    """Return a configuration as a JSON object; fields as in the .proto, scalars of a oneof after them."""
     return _object(config)
 
 
@@ -77,9 +79,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _known(value: Any, message: MessageDescriptor, path: str) -> Any:
-    """Return `value` with enum names as in the .proto. Raises ValueError for an unknown field or value."""
+    """Return a copy of `value`, the JSON of a message, with enum names as in the .proto.
+
+    path   where `value` is, for errors; "" at the top
+    Raises ValueError for an unknown field or enum name, and for a text field or an enum of a wrong type.
+    """
     if not isinstance(value, dict):
-        return value  # ParseDict refuses it by name
+        return value  # ParseDict refuses most other types by name
     fields: dict[str, Field] = {}
     for field in message.fields:
         fields[field.name] = fields[field.json_name] = field

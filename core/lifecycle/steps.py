@@ -117,7 +117,7 @@ def _fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]]) -> None:
-    """Raise CoreError(INVALID) for a step with inputs of two decoupled models: response counts may differ."""
+    """Raise CoreError(INVALID) for inputs that come from two decoupled steps: response counts may differ."""
     origins: dict[str, int | None] = {name: None for name in ensemble.inputs}
     waiting = list(pairs)
     while ready := [pair for pair in waiting if all(name in origins for name in pair[0].needs)]:
@@ -136,10 +136,11 @@ def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]])
 def ranks_of(
     ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]
 ) -> dict[str, int] | None:
-    """Set `ranks` of each step: input → the rank that its model wants, the batch dimension included.
+    """Set `ranks` of each step, and return the same for the ensemble's outputs.
 
-    Only for inputs where one of model and tensor's source batches, and the other does not. Returns the same
-    for the ensemble's outputs: output → its rank for clients. None stands for an empty table.
+    Each is name → rank with the batch dimension: of an input of the step's model, what the model takes; of an
+    output of the ensemble, what clients get, before its `reshape`. Only for tensors where one of source and
+    receiver batches, and the other does not. None stands for an empty table.
     """
     batched = {name: ensemble.max_batch_size > 0 for name in ensemble.inputs}
     for step, model in zip(steps, models, strict=True):

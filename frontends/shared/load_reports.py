@@ -92,7 +92,7 @@ class LoadReports:
         return {} if found is None else {REPORT: found}
 
     async def close(self) -> None:
-        """Forget the last report. The server calls it at its end."""
+        """Forget the texts of the last report. The server calls it at its end."""
         self._texts.clear()
 
     def _read(self, now_s: float) -> tuple[Numbers, Numbers]:
@@ -119,10 +119,10 @@ def _reports_of(server: InferenceServer) -> LoadReports:
 
 
 def _named(found: Mapping[str, Family]) -> Numbers:
-    """Return the named metrics, first those of Triton: use and size of the memory for contexts.
+    """Return the named metrics: use (0 to 1) and size (tokens) of the memory for contexts, then requests.
 
-    They are those of TensorRT-LLM's backend if it reports them; else the use is the largest of an engine, and
-    the size is that of all engines together.
+    Use and size are those of TensorRT-LLM's backend if it reports them. Else the use is that of the fullest
+    engine, and the size that of all engines together; what no engine reports is left out.
     """
     named: Numbers = {}
     blocks = {

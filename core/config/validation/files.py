@@ -1,7 +1,7 @@
 """Rules for the files that a configuration names: they are inside the model's directory.
 
-A client of the load API may send a configuration; it must not reach other files of the machine. The reader
-of a file follows links and refuses those that leave the directory.
+A client of the load API may send a configuration; it must not reach other files of the machine. Readers of
+labels, initial states and warm-up samples refuse links that leave the directory; those of models follow them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ def check_files(config: ModelConfig) -> None:
 
 
 def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield (field, path in a folder of the model or ""); of label files only those with a zero byte."""
+    """Yield (field, path) of each file that a configuration names.
+
+    Paths are relative to a folder of the model; "" is a field that is not set. The path of a label file comes
+    only if it has a zero byte: `signature_of` checks the others.
+    """
     yield "default_model_filename", config.default_model_filename
     for capability, path in sorted(config.cc_model_filenames.items()):
         yield f"cc_model_filenames['{capability}']", path
@@ -40,5 +44,5 @@ def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
         for initial in state.initial_state:
             yield f"sequence_batching.state[{index}].initial_state data_file", initial.data_file
     for index, output in enumerate(config.output):
-        if "\0" in output.label_filename:  # signature_of checks its directory
+        if "\0" in output.label_filename:
             yield f"output[{index}].label_filename", output.label_filename

@@ -52,7 +52,7 @@ _OF_A_BACKEND = _ORDER["COMPUTE_INPUT_END"]  # the position of a name that is no
 
 
 class Trace:
-    """The trace of one request. Call from the loop thread only; `entries` on any thread once it has finished.
+    """The trace of one request. Loop thread only, but for `carrier`, and for `entries` once it has finished.
 
     id              unique number in the server, from 1 on
     request_id      id that the client gave the request, "" for none
@@ -167,14 +167,14 @@ class Trace:
             self._events.append((at_ns, activity, kept))
 
     def hold(self) -> None:
-        """Keep the trace open for more events, until `release`.
+        """Keep this trace, its root and all traces below it open for more events, until `release`.
 
         Call it in the iteration of the event loop that creates the trace, or while another holder keeps it.
         """
         self._first._holders += 1
 
     def release(self) -> None:
-        """End one `hold`. After the last one the trace finishes."""
+        """End one `hold`. After the last one, the trace finishes in the next iteration of the loop."""
         first = self._first
         first._holders -= 1
         if not first._holders:

@@ -34,7 +34,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of config.pbtxt that has no alternative.
+    """A change of the model's configuration file that has no alternative.
 
     start, end   offsets in the text of the file, in characters
     text         what takes the place of that range

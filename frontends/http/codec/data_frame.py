@@ -128,7 +128,7 @@ def _column(column: Tensor, spec: InputSpec) -> np.ndarray:
     """Return the elements of a column, converted to the datatype of an input.
 
     Raises CoreError(INVALID) if numpy's rule "same_kind" does not allow to convert them, if only one of
-    the two datatypes is BYTES, and if the data of the column have another size than its shape.
+    the two datatypes is BYTES or BF16, and if the data of the column have another size than its shape.
     """
     if column.dtype is dtypes.BYTES:
         is_whole = strings.count(column.raw) == (column.count, 0)
@@ -142,9 +142,9 @@ def _column(column: Tensor, spec: InputSpec) -> np.ndarray:
     wanted = spec.dtype.numpy
     if column.dtype is spec.dtype:
         return found
-    if dtypes.BYTES in (column.dtype, spec.dtype) or not np.can_cast(
-        found.dtype, wanted, "same_kind"
-    ):
+    kinds = {column.dtype, spec.dtype}
+    # Arrays of BF16 have bit patterns, which are no numbers.
+    if kinds & {dtypes.BYTES, dtypes.BF16} or not np.can_cast(found.dtype, wanted, "same_kind"):
         raise invalid(
             f"column '{column.name}' of the data frame is {column.dtype}, input '{spec.name}' is {spec.dtype}"
         )

@@ -37,8 +37,10 @@ cdef class ListenerContext:
         self.leaves_origins = leaves_origins
 
     cdef bint takes(self, const Head* head):
-        """Return whether the fast path serves this head. It leaves bodies over a limit, traced requests and,
-        with `leaves_origins`, requests with an Origin to aiohttp.
+        """Return whether the fast path may serve a request with this head; else aiohttp serves it.
+
+        It may not while the server traces: any request may be traced then. Nor if the body is larger than
+        `most_body`, or than `most` without JSON in front, nor with `leaves_origins` if there is an Origin.
         """
         if head.body_size > self.most and (
             not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"

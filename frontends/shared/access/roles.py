@@ -1,11 +1,11 @@
 """Roles, and the roles that each category of calls needs.
 
     infer    run inference; read metadata and configurations; register shared memory
-    read     read everything, also statistics, metrics, the repository, settings; change nothing
-    manage   read everything; load and unload models; change settings of log and trace
+    read     read all of the protocol, also statistics, metrics, the repository, settings; change nothing
+    manage   read that too; load and unload models; change settings of log and trace
 
-`infer` does not include `read`, and `read` not `infer`: a monitoring system needs no inference. A caller may
-have several roles.
+Plugins say which role each of their categories needs. `infer` does not include `read`, and `read` not
+`infer`: a monitoring system needs no inference. A caller may have several roles.
 """
 
 from __future__ import annotations

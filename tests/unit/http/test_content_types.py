@@ -231,6 +231,9 @@ def test_a_data_frame_that_does_not_fit_is_refused(refusal, tensor):
     assert "column 'b' of the data frame is BYTES, input 'x' is FP32" in text
     ints = model(8, x=(dtypes.INT32, (1,)))
     assert "is FP32, input 'x' is INT32" in refusal(columns(tensor, one), signature=ints)
+    halves = model(8, x=(dtypes.BF16, (1,)))  # arrays have its bit patterns as UINT16
+    small = {"data": [1], "name": "a", "datatype": "UINT8"}
+    assert "is UINT8, input 'x' is BF16" in refusal(columns(tensor, small), signature=halves)
 
 
 def test_a_data_frame_of_no_columns_is_left_to_the_check_of_inputs(parsed):
