@@ -49,8 +49,8 @@ def parse_json(text: str, origin: str) -> ModelConfig:
     signs = sum(map(text.count, "[{,"))
     if signs > _MOST_SIGNS:
         raise invalid(
-            f"{origin} has {signs} opening brackets, opening braces and commas; {_MOST_SIGNS} are the most of "
-            "a configuration"
+            f"{origin} has {signs} opening brackets, opening braces and commas; {_MOST_SIGNS} are the most "
+            "of a configuration"
         )
     try:
         value = json.loads(text, object_pairs_hook=_once)
