@@ -40,7 +40,7 @@ ROOMS = (
     ("core.backlog",),
     ("core.response",),
     ("core.config",),
-    ("core.batch", "core.layout", "core.ragged"),
+    ("core.batch", "core.ragged"),
     ("core.backend",),
     ("core.devices", "core.completion", "core.model_file", "core.termination"),
     ("core",),

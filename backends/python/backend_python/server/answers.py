@@ -7,10 +7,10 @@ from typing import Any
 
 from backend_python import layout
 from backend_python.items import Item, Laid
+from backend_python.server.byte_layout import TensorSlice, tensors_of
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
-from core.layout import TensorSlice, tensors_of
 from core.tensor import Tensor
 
 
@@ -48,7 +48,7 @@ class AnswerLayout:
 
 
 def answer_item(described: bytes) -> Item:
-    """Decode an item of a layout, with its tensors as core's TensorSlice."""
+    """Decode an item of a layout, with its tensors as TensorSlice."""
     item = layout.answer_item(described)
     item.places = [
         TensorSlice(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size)

@@ -11,10 +11,10 @@ import orjson
 from backend_python.arena import ALIGNMENT
 from backend_python.items import joined
 from backend_python.protocol import to_json
+from backend_python.server.byte_layout import LayoutCache
 from backend_python.server.errors import code_of
 from backend_python.strings import speakable
 from core.errors import CoreError
-from core.layout import LayoutCache
 from core.native.gather import gather
 from core.request import InferenceRequest
 from core.response import InferenceResponse

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from backend_python.server.byte_layout import LayoutCache, TensorSlice, tensors_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core import dtypes
-from core.layout import LayoutCache, TensorSlice, tensors_of
 from core.native.arrays import joined
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor

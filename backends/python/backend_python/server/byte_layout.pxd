@@ -1,15 +1,12 @@
 import cython
 
-from core.dtypes cimport DataType
-from core.native.arrays cimport length, part
-from core.request cimport InferenceRequest, RequestedOutput
-from core.tensor cimport Tensor, new_tensor
+# Classes of core are plain objects here: this distribution is built without core.
 
 
 @cython.final
 cdef class TensorSlice:
     cdef readonly str name
-    cdef readonly DataType dtype
+    cdef readonly object dtype
     cdef readonly tuple shape
     cdef readonly Py_ssize_t start
     cdef readonly Py_ssize_t size
@@ -33,16 +30,16 @@ cdef class LayoutCache:
     cdef dict _known
     cdef dict _by_shape
 
-    @cython.locals(layout=ByteLayout, request=InferenceRequest)
+    @cython.locals(layout=ByteLayout)
     cpdef ByteLayout batch(self, list requests)
     @cython.locals(layout=ByteLayout)
     cpdef ByteLayout tensors(self, list tensors)
     @cython.locals(i=cython.Py_ssize_t, size=cython.Py_ssize_t, gap=cython.Py_ssize_t, end=cython.Py_ssize_t,
-                   known=cython.bint, tensor=Tensor, each=TensorSlice, last=list, like=tuple)
+                   known=cython.bint, each=TensorSlice, last=list, like=tuple)
     cdef bytes _item(self, list tensors, ByteLayout layout)
     cdef bytes _other_item(self, list tensors)
-    cdef bint _has_only_tensors(self, InferenceRequest request) except -1
-    @cython.locals(i=cython.Py_ssize_t, output=RequestedOutput)
+    cdef bint _has_only_tensors(self, request) except -1
+    @cython.locals(i=cython.Py_ssize_t)
     cdef bint _wants_all(self, outputs) except -1
 
 

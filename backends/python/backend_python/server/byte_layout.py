@@ -1,4 +1,4 @@
-"""Layout of a batch's tensors in one run of bytes, for backends whose models run in other processes.
+"""Layout of a batch's tensors in one run of bytes, for models in other processes.
 
 Batch ─► [LayoutCache] ─► bytes of a message … bytes of the response ─► [tensors_of] ─► Batch.respond_all.
 Most requests have the same names, datatypes and shapes: they share one cached description of their tensors.
@@ -75,6 +75,8 @@ class LayoutCache:
         layout = ByteLayout()
         for request in requests:
             layout.items.append(self._item(list(request.inputs.values()), layout))
+            if request.has_only_inputs():  # as most requests have
+                continue
             if layout.named and not self._has_only_tensors(request):
                 layout.plain = layout.named = False
             elif request.id:
@@ -94,7 +96,7 @@ class LayoutCache:
         end = layout.size
         for i in range(len(tensors)):
             tensor = tensors[i]
-            raw = tensor._raw if tensor._raw is not None else tensor.raw
+            raw = tensor.raw
             size = length(raw)
             layout.parts.append(raw)
             end += size
