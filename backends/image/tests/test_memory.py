@@ -5,7 +5,7 @@ import os
 
 from backend_image import backend
 from backend_image.recipe import FILE
-from core_testing.leftovers import resident_bytes
+from core_testing.leftovers import growth
 
 pytest_plugins = ["core_testing.plugin"]
 
@@ -16,13 +16,10 @@ STEPS = [{"decode": {}}, {"letterbox": {"size": 320}}, {"tensor": {"scale": 255}
 
 
 def grows_by(act, count):
-    """Return the growth of the resident memory over `count` calls, after some to warm up, in bytes."""
+    """Return the growth of the resident memory over `count // 2` calls, after some to warm up, in bytes."""
     for _ in range(max(20, count // 4)):
         act()
-    before = resident_bytes()
-    for _ in range(count):
-        act()
-    return resident_bytes() - before
+    return growth(act, count // 2)
 
 
 def test_loads_leave_no_memory_behind(model_repository, serve_repository, pictures, as_files):

@@ -6,7 +6,7 @@ import numpy as np
 from backend_tracker import backend
 from backend_tracker.native.streams import Streams
 from backend_tracker.scenes import scene
-from core_testing.leftovers import resident_bytes
+from core_testing.leftovers import growth
 from core_testing.served import request_of
 
 from core.request import SEQUENCE_START
@@ -18,13 +18,10 @@ MOST_BYTES = 6 << 20  # of growth; a leak of one model with its streams would be
 
 
 def grows_by(act, count):
-    """Return the growth of the resident memory over `count` calls, after some to warm up, in bytes."""
+    """Return the growth of the resident memory over `count // 2` calls, after some to warm up, in bytes."""
     for _ in range(max(10, count // 4)):
         act()
-    before = resident_bytes()
-    for _ in range(count):
-        act()
-    return resident_bytes() - before
+    return growth(act, count // 2)
 
 
 def test_loads_leave_no_memory_behind(model_repository, serve_repository):

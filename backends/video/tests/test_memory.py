@@ -4,7 +4,7 @@ import os
 
 from backend_video import backend
 from backend_video.films import film
-from core_testing.leftovers import resident_bytes
+from core_testing.leftovers import growth
 
 from core.errors import CoreError
 
@@ -15,13 +15,10 @@ MOST_BYTES = 8 << 20
 
 
 def grows_by(act, count):
-    """Return the growth of the resident memory over `count` calls, after some to warm up, in bytes."""
+    """Return the growth of the resident memory over `count // 2` calls, after some to warm up, in bytes."""
     for _ in range(max(20, count // 4)):
         act()
-    before = resident_bytes()
-    for _ in range(count):
-        act()
-    return resident_bytes() - before
+    return growth(act, count // 2)
 
 
 def test_loads_and_streams_leave_no_memory_behind(model_repository, serve_repository, as_bytes):

@@ -17,7 +17,6 @@ from core_testing.call_log import (
 )
 from core_testing.example import Example
 from core_testing.kit import Kit, Serve
-from core_testing.served import Served
 
 GROWTH = 512 * 1024  # bytes that a load may keep; less is noise of the allocator
 
@@ -110,29 +109,36 @@ class Lifecycle(Kit):
         assert not left, f"child processes stay after the unload: {left}"
 
     def test_nothing_stays_after_many_loads(self, serve: Serve, example: Example) -> None:
-        """Compare files, shared memory and threads; measure memory as the growth in the second half."""
+        """Compare files, shared memory and threads; measure memory after a third of the loads."""
         served = serve(example, load=False)
-        _load_often(served, example, 1)
+        third = max(1, self.loads // 3)
+
+        def load_once() -> None:
+            served.load()
+            served.ask(example.inputs)
+            served.unload()
+
+        load_once()
         files, threads = leftovers.open_files(), leftovers.threads()
         memory = leftovers.shared_memory()
-        half = max(1, self.loads // 2)
 
-        _load_often(served, example, half)
-        before = leftovers.resident_bytes()
-        _load_often(served, example, half)
-        grown = leftovers.resident_bytes() - before
+        for _ in range(third):
+            load_once()
+        gc.collect()
+        grown = leftovers.growth(load_once, third)
 
-        few_files = leftovers.settles(lambda: leftovers.open_files() < files + half)
+        loads = 3 * third
+        few_files = leftovers.settles(lambda: leftovers.open_files() < files + loads // 2)
         assert few_files, (
-            f"files stay open: {leftovers.open_files() - files} more after {2 * half} loads and unloads"
+            f"files stay open: {leftovers.open_files() - files} more after {loads} loads and unloads"
         )
         left = leftovers.left(lambda: leftovers.new_shared_memory(memory))
         assert not left, f"shared memory stays after the unloads: {left}"
-        few_threads = leftovers.settles(lambda: len(leftovers.threads() - threads) < half)
+        few_threads = leftovers.settles(lambda: len(leftovers.threads() - threads) < loads // 2)
         assert few_threads, (
-            f"threads stay: {len(leftovers.threads() - threads)} more after {2 * half} loads and unloads"
+            f"threads stay: {len(leftovers.threads() - threads)} more after {loads} loads and unloads"
         )
-        assert grown < half * GROWTH, f"each load leaves {grown // half} bytes"
+        assert grown < third * GROWTH, f"each load leaves {grown // third} bytes"
 
     def test_nothing_holds_a_model_or_instance_after_the_unload(
         self, calls: CallLog, serve: Serve, example: Example
@@ -149,11 +155,3 @@ class Lifecycle(Kit):
         assert not left, (
             f"something still holds {left} after the unload: a global, a cache, a thread or a callback"
         )
-
-
-def _load_often(served: Served, example: Example, times: int) -> None:
-    for _ in range(times):
-        served.load()
-        served.ask(example.inputs)
-        served.unload()
-    gc.collect()
