@@ -15,8 +15,6 @@ from backend_transformers.structure import Matcher
 from backend_transformers.vocabulary import Vocabulary
 from core.errors import CoreError
 
-_TAIL = 8  # tokens of the prompt after which the text is read: some tokenizers drop a first space
-
 
 class TextGeneration:
     """A generation. All methods but `cancel` run on the thread of the engine.
@@ -52,7 +50,7 @@ class TextGeneration:
         self._emit = emit
         self._count = 0
         self._text = TokenText(vocabulary.plain)
-        self._text.feed(prompt[-_TAIL:])
+        self._text.follow(prompt)
         self._stops = StopStrings(sampling.stop) if sampling.stop else None
 
     @property

@@ -287,3 +287,15 @@ def test_a_failed_step_ends_its_generations_and_the_engine_goes_on(tiny, loaded)
     assert again.all()[-1].finish
     assert engine.status().running == 0
     engine.close()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_prompt_that_ends_within_a_character_leaves_nothing_of_it_in_the_answer(
+    generated, engine, cut
+):
+    (letter,) = engine.tokenize("a")[-1:]
+    prompt = engine.tokenize("囧" * 4 + "😀")[:-cut]
+
+    events = generated(tokens=tuple(prompt), logit_bias={letter: 100.0}, max_tokens=3)
+
+    assert [event.text for event in events] == ["a", "a", "a"]

@@ -10,6 +10,7 @@ _KEPT = 4
 _MOST_KEPT = 12
 _MOST_BYTES = 4  # of a character
 _MOST_WAITING = 64  # tokens: a text that goes on without a complete character is given as it is
+_LAST = 8  # tokens of a prompt that are detokenized
 
 
 class TokenText:
@@ -32,6 +33,26 @@ class TokenText:
         self._read = 0  # the tokens of which all text was returned
         self._outdated = False  # _text lacks the last tokens, whose texts were known and are given
         self._follows_text = False  # what comes next follows a text of complete characters
+        self._cut = (
+            ""  # the text of the character that the prompt begins, if the answer does not end it
+        )
+
+    def follow(self, prompt: Sequence[int]) -> None:
+        """Begin behind a prompt, before any call of `feed`. The text of the prompt is not returned.
+
+        If the prompt ends within a character, `feed` returns this character with its last token. If other
+        tokens come instead, it returns their text only.
+        """
+        for missing in range(_MOST_BYTES):
+            end = len(prompt) - missing
+            for kept in range(_LAST, _LAST + _MOST_BYTES):
+                tokens = list(prompt[max(0, end - kept) : end])
+                text = self._detokenize(tokens)
+                if not text.startswith(_REPLACEMENT) and not text.endswith(_REPLACEMENT):
+                    self._begin(tokens, text, list(prompt[end:]))
+                    return
+        tokens = list(prompt[-_LAST:])
+        self._begin(tokens, self._detokenize(tokens), [])
 
     def feed(self, tokens: Sequence[int]) -> str:
         """Add tokens. Return the new characters, except an incomplete one at the end of the text.
@@ -73,7 +94,7 @@ class TokenText:
                 return ""
             found = complete[len(self._given) :]
             self._given = complete
-            return found
+            return self._without_cut(found)
         found = self._rest()
         if self._follows_text:
             self._learn(token, found, before)
@@ -90,7 +111,24 @@ class TokenText:
             found = self._detokenize(self._tokens[self._read :])
         self._given = self._text
         self._read = len(self._tokens)
-        return found
+        return self._without_cut(found)
+
+    def _begin(self, tokens: list[int], text: str, rest: list[int]) -> None:
+        """Begin with tokens of complete characters, and those of the character that a prompt ends within."""
+        self._tokens = tokens + rest
+        self._restart(text)
+        if rest:
+            self._text = self._detokenize(self._tokens)
+            self._read = len(tokens)
+            self._cut = self._detokenize(rest)
+        self._follows_text = text != "" and not rest
+
+    def _without_cut(self, found: str) -> str:
+        """Return the first text of an answer without that of a character that the prompt begins."""
+        if not found:
+            return ""
+        cut, self._cut = self._cut, ""
+        return found.removeprefix(cut)
 
     def _restart(self, text: str) -> None:
         """Begin with tokens whose text was returned."""

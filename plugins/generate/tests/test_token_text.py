@@ -179,3 +179,54 @@ def test_tokens_that_are_never_a_character_do_not_collect():
 
     assert len("".join(pieces)) > 900
     assert len(found._tokens) < 100
+
+
+PROMPTS = ["a", "", " b", "aa" * 9, "囧", "囧囧囧囧囧", "b😀😀😀", "a" * 7 + "é😀"]
+SPLIT = [(detokenize, str.encode), (detokenize_with_runs_of_bytes, tokens_with_runs_of_bytes)]
+
+
+@pytest.mark.parametrize(("detokenize", "tokens_of"), SPLIT)
+@pytest.mark.parametrize("missing", range(4))
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_character_that_the_prompt_begins_is_part_of_the_answer(
+    detokenize, tokens_of, prompt, missing
+):
+    tokens = list(tokens_of(prompt + "😀 ab"))
+    begun = len(tokens_of(prompt)) + 4 - missing
+    found = TokenText(detokenize)
+
+    found.follow(tokens[:begun])
+    text = "".join([found.feed([each]) for each in tokens[begun:]]) + found.end()
+
+    assert text == ("😀 ab" if missing else " ab")
+
+
+@pytest.mark.parametrize(("detokenize", "tokens_of"), SPLIT)
+@pytest.mark.parametrize("missing", range(1, 4))
+@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("answer", ["ab", " b囧", ""])
+def test_a_character_that_the_answer_does_not_end_is_no_part_of_it(
+    detokenize, tokens_of, prompt, missing, answer
+):
+    found = TokenText(detokenize)
+
+    found.follow(list(tokens_of(prompt + "😀"))[:-missing])
+    text = "".join([found.feed([each]) for each in tokens_of(answer)]) + found.end()
+
+    assert text == answer
+
+
+def test_the_first_word_behind_a_prompt_has_its_space():
+    found = TokenText(detokenize_without_first_space)
+
+    found.follow(range(100))
+
+    assert found.feed([1]) == " w1"
+
+
+def test_a_prompt_may_have_bytes_that_are_no_text():
+    found = TokenText(detokenize)
+
+    found.follow([0xFF] * 100)
+
+    assert found.feed(b"ab") == "ab"
