@@ -43,6 +43,7 @@ ROOMS = (
     ("core.batch", "core.ragged"),
     ("core.backend",),
     ("core.devices", "core.completion", "core.model_file", "core.termination"),
+    ("core.file_signature",),
     ("core",),
     ("core.options",),
     ("core.system", "core.plugins", "core.telemetry", "core.repository"),
