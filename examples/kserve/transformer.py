@@ -37,8 +37,7 @@ class Digits(Model):
         images = payload.inputs[0].as_numpy().ravel()
         images = [base64.b64decode(each) if isinstance(each, str) else each for each in images]
         tensor = InferInput("pixels", [len(images), 8, 8], "FP32")
-        # Not binary: the SDK would send two fields Content-Type, which the server refuses.
-        tensor.set_data_from_numpy(np.stack([pixels(each) for each in images]), binary_data=False)
+        tensor.set_data_from_numpy(np.stack([pixels(each) for each in images]))
         return InferRequest(self.name, [tensor], request_id=payload.id)
 
     def postprocess(self, result, headers=None, response_headers=None):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.system.account import Share
 from frontends.http.access_log import write_malformed
 from frontends.http.aiohttp_web import HttpVersion11, web
+from frontends.http.content_type_fields import without_repeated
 from frontends.http.errors import refusal
 from frontends.http.message import HttpRequest
 from frontends.http.native.framing import Framing
@@ -61,7 +62,6 @@ class AiohttpConnection(web.RequestHandler):
         self.heard = 0  # of these, those received when its last request ended
 
     def data_received(self, data: bytes) -> None:
-        self.came += len(data)
         if self.is_fallback or not data:
             self._feed(data)
             return
@@ -74,6 +74,11 @@ class AiohttpConnection(web.RequestHandler):
 
     def _feed(self, data: bytes) -> None:
         """Pass bytes to aiohttp. If they are malformed, a reader of an unfinished body gets the error too."""
+        # The bytes of a body must stay, so only those count that begin a head for certain.
+        begins = self.came == 0 or self.idle
+        self.came += len(data)
+        if begins:
+            data = without_repeated(data)
         before = len(self._messages)
         super().data_received(data)
         messages: Any = self._messages
