@@ -5,26 +5,13 @@ config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from backend_litert.check import dims_of, dtype_of, unexpected
-from backend_litert.reading import contents, model_file, read_bytes
+from backend_litert.reading import Contents, contents, model_file, read_bytes
 from backend_litert.settings import Settings, settings_of
-from backend_litert.tensors import Port, Ports
 from core.backend import Backend
-from core.completion import (
-    default_max_batch_size,
-    fill_max_batch_size,
-    fill_scheduler,
-    is_described,
-    tensors_of_the_server,
-)
 from core.config import ModelConfig
-
-logger = logging.getLogger("core")
+from core.file_signature import is_complete
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
@@ -33,50 +20,17 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   the version's folder
     Raises CoreError if the file cannot be read, or if an entry does not fit it.
     """
-    if is_described(config) and (
-        config.max_batch_size <= 1 or config.WhichOneof("scheduling_choice")
-    ):
+    if is_complete(config):
         return
     settings = settings_of(config)
     file = model_file(config, path)
     found = contents(read_bytes(file, config.name), file, config.name)
-    complete_from(found.ports(settings.signature, config.name), settings, config, backend)
+    complete_from(found, settings, config, backend)
 
 
-def complete_from(ports: Ports, settings: Settings, config: ModelConfig, backend: Backend) -> None:
-    """Fill in what a configuration lacks; raises the errors of `complete` about entries."""
-    if is_described(config):
-        if ports.batches:
-            fill_scheduler(config)
-        return
-    if ports.batches:
-        if not config.max_batch_size:
-            fill_max_batch_size(config, max(1, default_max_batch_size(backend, "litert")))
-        fill_scheduler(config)
-    reserved_inputs, reserved_outputs = tensors_of_the_server(config)
-    _complete_tensors(config, settings, config.input, ports.inputs, "input", reserved_inputs)
-    _complete_tensors(config, settings, config.output, ports.outputs, "output", reserved_outputs)
-
-
-def _complete_tensors(
-    config: ModelConfig,
-    settings: Settings,
-    entries: Any,
-    ports: Mapping[str, Port],
-    kind: str,
-    reserved: Iterable[str],
+def complete_from(
+    found: Contents, settings: Settings, config: ModelConfig, backend: Backend
 ) -> None:
-    """Fill in data_type and dims where the entries lack them.
-
-    If there are no entries, first add one for each port that is not reserved.
-    """
-    if not entries:
-        for name in ports:
-            if name not in reserved:
-                entries.add(name=name)
-    for entry in entries:
-        if (port := ports.get(entry.name)) is None:
-            raise unexpected(entry.name, ports, kind)
-        entry.data_type = entry.data_type or dtype_of(config.name, port, settings).number
-        if not entry.dims:
-            entry.dims.extend(dims_of(port, config))
+    """Fill in what a configuration lacks; raises the errors of `complete` about entries."""
+    ports = found.ports(settings.signature, config.name)
+    ports.as_sent(settings.float_tensors).fill(config, backend, "litert")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backend_litert.check import is_quantised
 from backend_litert.runs import Runs, shaped, text_of
 from backend_litert.tensors import Port
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.completion import tensors_of_the_server
 from core.errors import CoreError, internal, invalid
+from core.file_signature import outputs_without_dims
 from core.system.platform import cores
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class LiteRtInstance(ModelInstance):
         names = [io.name for io in config.output]
         names += sorted({s.output_name for s in config.sequence_batching.state} - set(names))
         self._names = names
+        self._without_dims = outputs_without_dims(config)
         # A file with one row runs once for each row: its operators may be made for that size.
         self._each = bool(config.max_batch_size) and model.ports.has_one_row
         self._each = self._each and not model.settings.resize_rows
@@ -79,18 +80,18 @@ class LiteRtInstance(ModelInstance):
 
     def _input(self, batch: Batch, port: Port) -> np.ndarray:
         array = shaped(batch[port.name], port)
-        if self._floats and is_quantised(port):
+        if self._floats and port.is_quantised:
             return _quantised(array, port)
         return array
 
     def _output(self, name: str, array: np.ndarray, batch: Batch) -> np.ndarray:
         port = self.model.ports.outputs[name]
-        if self._floats and is_quantised(port):
+        if self._floats and port.is_quantised:
             scale, point = port.scale or (1.0, 0)
             array = (array.astype(np.float32) - point) * np.float32(scale)
         if self._batches and (not array.ndim or len(array) != batch.rows):
             raise self._mixes_rows(name, array, batch)
-        if array.ndim == self._batches:  # a scalar, or a row without dims
+        if array.ndim == self._batches and name not in self._without_dims:
             array = array.reshape((*array.shape, 1))
         return array
 

@@ -148,7 +148,7 @@ def _port(name: str, number: int, tensor: Any) -> Port:
     if quantisation is not None and quantisation.ScaleLength() == 1:
         point = int(quantisation.ZeroPoint(0)) if quantisation.ZeroPointLength() else 0
         scale = float(quantisation.Scale(0)), point
-    return Port(name, number, type_name(tensor.Type()), dims, scale)
+    return Port(name, type_name(tensor.Type()), dims, number, scale)
 
 
 def _numbers(array: Any) -> tuple[int, ...]:

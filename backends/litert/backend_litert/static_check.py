@@ -21,6 +21,6 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     settings = settings_of(config)
     file = model_file(config, path)
     found = contents(read_bytes(file, config.name), file, config.name)
-    complete_from(found.ports(settings.signature, config.name), settings, config, backend)
+    complete_from(found, settings, config, backend)
     check(config, found, settings)
     return True

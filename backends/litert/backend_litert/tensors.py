@@ -5,10 +5,10 @@ reading ─► [Ports] ─► complete, check, runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core import dtypes
-from core.dtypes import DataType
+from core.file_signature import FileSignature, FileTensor
 
 # Name of a datatype of numpy, or "string" → the number that files have for it (TensorType in schema.fbs).
 TYPE_NUMBERS = {
@@ -43,51 +43,53 @@ def type_name(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Port:
+class Port(FileTensor):
     """One input or output.
 
     name     in the signature, else that of the tensor
-    index    number of the tensor
     type     name in TYPE_NUMBERS
-    dims     -1 for any size; () for a scalar
+    index    number of the tensor
     scale    (scale, zero point) of a quantised tensor with one scale; None for others
     """
 
-    name: str
     index: int
-    type: str
-    dims: tuple[int, ...]
     scale: tuple[float, int] | None = None
+    carried = _DTYPES
 
     @property
-    def dtype(self) -> DataType | None:
-        """Return the datatype; None for types that the protocol cannot carry."""
-        return _DTYPES.get(self.type)
+    def is_quantised(self) -> bool:
+        """Return whether the elements are whole numbers that stand for real ones."""
+        return self.scale is not None and self.type in ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
-class Ports:
+class Ports(FileSignature[Port]):
     """The inputs and outputs of a model by name, in the order of the file.
 
     graph   number of the graph in the file that has their tensors; 0 for the first one
     key     of their signature; "" in a file without signatures
     """
 
-    inputs: dict[str, Port]
-    outputs: dict[str, Port]
     graph: int = 0
     key: str = ""
-
-    @property
-    def all(self) -> list[Port]:
-        return [*self.inputs.values(), *self.outputs.values()]
-
-    @property
-    def batches(self) -> bool:
-        """Return whether the first dimension of every tensor is open: it is that of the batch."""
-        return all(port.dims[:1] == (-1,) for port in self.all)
 
     @property
     def has_one_row(self) -> bool:
         """Return whether the first dimension of every tensor is 1."""
         return all(port.dims[:1] == (1,) for port in self.all)
+
+    def as_sent(self, float_tensors: bool) -> Ports:
+        """Return the ports with the types that clients send and get.
+
+        float_tensors   quantised ones are float32 to clients
+        """
+        if not float_tensors:
+            return self
+        inputs, outputs = (
+            {
+                name: replace(port, type="float32") if port.is_quantised else port
+                for name, port in ports.items()
+            }
+            for ports in (self.inputs, self.outputs)
+        )
+        return replace(self, inputs=inputs, outputs=outputs)

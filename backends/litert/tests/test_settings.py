@@ -1,5 +1,7 @@
 """Parameters in config.pbtxt, the completed configuration, and what contradicts the file."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from backend_litert import backend
@@ -118,6 +120,34 @@ def test_what_contradicts_the_file_is_an_error_of_a_check_and_of_a_load(folder, 
         check_version(config_of(config), folder, backend)
     with pytest.raises(CoreError, match=error):
         serve((folder / "model.tflite").read_bytes(), f'backend: "litert" {config}')
+
+
+STATE = 'sequence_batching { state { input_name: "x" output_name: "y" data_type: %s dims: %s } }'
+CONTROL = 'sequence_batching { control_input { name: "x" control { %s } } }'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (STATE % ("TYPE_FP32", "3"), None),
+        (STATE % ("TYPE_FP32", "4"), r"'x': the model has dims \[3\], the configuration \[4\]"),
+        (
+            STATE % ("TYPE_FP64", "3"),
+            "expects datatype TYPE_FP64 for 'x', model provides TYPE_FP32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]",
+            "expects datatype TYPE_INT32 for 'x', model provides TYPE_FP32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ]",
+            r"'x': the model has dims \[3\], the configuration \[1\]",
+        ),
+    ],
+)
+def test_states_and_controls_are_compared_with_the_file(folder, text, error):
+    with pytest.raises(CoreError, match=error) if error else nullcontext():
+        assert check_version(config_of(f"max_batch_size: 4 {text}"), folder, backend)
 
 
 def test_an_input_that_is_missing_is_named(tmp_path, serve):

@@ -40,6 +40,23 @@ def test_rows_of_one_element_without_dims(serve, doubled):
     assert model(x=np.array([[1], [2]], np.float32))["y"].tolist() == [[2], [4]]
 
 
+def test_rows_without_dims_may_be_so_in_the_configuration(serve, doubled):
+    text = """backend: "litert" max_batch_size: 4
+        input { name: "x" data_type: TYPE_FP32 dims: 1 reshape { } }
+        output { name: "y" data_type: TYPE_FP32 dims: 1 reshape { } }"""
+    model = serve(doubled("float32", (-1,)), text)
+
+    assert model(x=np.array([[1], [2]], np.float32))["y"].tolist() == [[2], [4]]
+
+
+def test_dims_may_include_the_batch(serve, doubled):
+    text = 'backend: "litert" input { name: "x" dims: [ -1, 3 ] }'
+    model = serve(doubled(), text)
+
+    assert model.config.max_batch_size == 0
+    assert model(x=np.ones((5, 3), np.float32))["y"].tolist() == [[2, 2, 2]] * 5
+
+
 def test_quantised_tensors_are_whole_numbers(serve, same):
     model = serve(same("int8", scale=(0.5, 3)))
 
