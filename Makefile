@@ -19,7 +19,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-dropin test-kserve test-kserve-sdk lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-dropin test-kserve test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)

@@ -32,6 +32,12 @@ def test_a_verb_finds_all_that_it_is_made_of(verb):
     assert plan.returncode == 0, plan.stderr
 
 
+def test_a_file_named_as_a_verb_does_not_stop_it():
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)
+
+    assert phony and set(VERBS) <= set(phony[1].split())
+
+
 def planned(verb):
     """Return the commands of a verb on a fresh clone."""
     run = ["make", "--dry-run", "--always-make", verb]
