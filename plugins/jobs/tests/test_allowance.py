@@ -83,6 +83,43 @@ async def test_requests_begin_in_their_order_as_soon_as_one_before_has_left(inne
     assert begun == list(range(20))
 
 
+async def test_two_jobs_of_a_caller_take_turns_at_its_limit(inner, monkeypatch):
+    monkeypatch.setattr(allowance, "_LEAST_PAUSE_S", 60.0)
+    monkeypatch.setattr(allowance, "_LONGEST_PAUSE_S", 60.0)
+    limited = Allowances(time.monotonic).of("ann", Limits(concurrent=2), known=True)
+    jobs = {}
+    for id in "ab":
+        job = SimpleNamespace(id=id, caller="ann")
+        jobs[id] = JobAllowance(inner.server, job, lambda: False)
+        jobs[id]._policy = SimpleNamespace(allowance_of=lambda caller: limited)
+    begun = []
+
+    async def one(id, index):
+        async with jobs[id].one():
+            begun.append((id, index))
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(one(id, index) for index in range(5) for id in "ab"))
+
+    assert begun == [(id, index) for index in range(5) for id in "ab"]
+
+
+def test_the_jobs_of_a_caller_end_together(serve):
+    client = serve(limit_concurrency=2, jobs_concurrency=2)
+    firsts = (0, 100, 200)
+    ids = [client.submit("gate", batch(*range(n, n + 20)), LINES)["id"] for n in firsts]
+    for id in ids:
+        client.until(id, lambda job: job["state"] == "running")
+    client.models.opened.set()
+    for id in ids:
+        client.ended(id)
+
+    asked = client.models.asked
+    assert len(asked) == 60
+    assert all(asked.index(n + 19.0) > 40 for n in firsts), asked
+
+
 async def test_a_request_that_waits_for_its_turn_can_be_cancelled(inner):
     limited = Allowances(time.monotonic).of("ann", Limits(concurrent=2), known=True)
     found = JobAllowance(inner.server, SimpleNamespace(id="1", caller="ann"), lambda: False)

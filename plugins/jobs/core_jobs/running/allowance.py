@@ -1,7 +1,7 @@
 """JobAllowance: the limits of the caller of a job (--limit-*, tokens), for the requests in it.
 
 A request of a client beyond a limit is refused. One of a job waits until the limit permits it, and leaves
-room for one more: a caller can ask for its job, and cancel it.
+room for one more: a caller can ask for its job, and cancel it. The jobs of one caller take turns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import Exhausted
 from core_jobs.job import Job
+from core_jobs.running.caller_turns import CallerTurns
 from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.context import context_of
 from frontends.shared.usage_meter import UsageMeter
@@ -43,7 +44,8 @@ class _Meter(UsageMeter):
 class JobAllowance:
     """Counts the requests of one job in the limits of its caller, in all workers. Event loop only.
 
-    Requests begin in the order of their calls of `one`.
+    Requests begin in the order of their calls of `one`. If several jobs of the caller wait in this process,
+    each of them begins one request in turn.
 
     stopping    returns whether the server stops; then no request begins, and those that wait are cancelled
     excused_s   seconds that the job has waited for limits and that do not count as patience
@@ -55,8 +57,8 @@ class JobAllowance:
         self._job = job
         self._stopping = stopping
         self._told = False  # whether the log says that the job waits
-        self._turn = asyncio.Lock()  # held by the request that begins next
-        self._again = asyncio.Event()  # set when that request should ask its limits again
+        self._turn = asyncio.Lock()  # held by the request of this job that begins next
+        self._turn_of_caller = CallerTurns.of(server).turn(job.caller)
         self.excused_s = 0.0
 
     @asynccontextmanager
@@ -74,13 +76,14 @@ class JobAllowance:
         finally:
             if allowance is not None:
                 allowance.leave(slot)
-                self._again.set()
+                self._turn_of_caller.again.set()
 
     async def _in_turn(self, allowance: Allowance) -> int:
         """Return the slot of a request, after those that came before it have theirs."""
         async with self._turn:
             begun_s = time.monotonic()
-            slot = await self._entered(allowance)
+            async with self._turn_of_caller.lock:
+                slot = await self._entered(allowance)
             self.excused_s += max(0.0, time.monotonic() - begun_s - _MOST_COUNTED_S)
             return slot
 
@@ -98,13 +101,14 @@ class JobAllowance:
                 await self._pause(refused.retry_after_s)
 
     async def _pause(self, wanted_s: float) -> None:
-        """Wait until a request of the job has left, at most for a time: others share its limits."""
+        """Wait until a request of a job has left, at most for a time: others share the caller's limits."""
         pause_s = min(max(wanted_s, _LEAST_PAUSE_S), _LONGEST_PAUSE_S)
-        self._again.clear()
+        again = self._turn_of_caller.again
+        again.clear()
         # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the event.
-        timer = asyncio.get_running_loop().call_later(pause_s, self._again.set)
+        timer = asyncio.get_running_loop().call_later(pause_s, again.set)
         try:
-            await self._again.wait()
+            await again.wait()
         finally:
             timer.cancel()
 
