@@ -10,6 +10,7 @@ from pathlib import Path
 from core.errors import invalid
 from core_router import tls_options
 from core_router.choice.shares import Shares
+from core_router.operate.host_names import read_host_names
 from core_router.servers.source import AddressSource
 from core_router.servers.tls import ServerCertificates
 from frontends.shared.tls import Certificates
@@ -49,6 +50,7 @@ class RouterOptions:
     resolve_s         seconds between two looks at DNS
     console           whether the port for operators has the page; None if only this machine can reach it
     admin_tokens      file with the tokens of operators; "" if everyone may use their port
+    admin_hosts       names by which they may reach it without tokens, besides addresses and private names
     port, grpc_port   for clients over HTTP and gRPC; None for no gRPC
     headers           sent with each check
     shares            of some servers in the requests
@@ -69,6 +71,7 @@ class RouterOptions:
     admin_port: int = 8003
     console: bool | None = None
     admin_tokens: str = ""
+    admin_hosts: Sequence[str] = ()
     reuse_port: bool = False
     check_s: float = 1.0
     check_timeout_s: float = 2.0
@@ -100,6 +103,7 @@ class RouterOptions:
             admin_port=given.admin_port,
             console=given.admin_console,
             admin_tokens=given.admin_tokens,
+            admin_hosts=read_host_names(given.admin_hosts),
             reuse_port=given.reuse_port,
             check_s=given.check_secs,
             check_timeout_s=given.check_timeout_secs,
@@ -187,6 +191,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
         default=options.admin_tokens,
         metavar="FILE",
         help="with the tokens of operators, as for --auth-tokens of a server; without it, everyone is one",
+    )
+    port.add_argument(
+        "--admin-hosts",
+        default="",
+        metavar="NAME,…",
+        help="public names of that port; without tokens and TLS it answers to no others; '*' for every name",
     )
     port.add_argument(
         "--reuse-port",

@@ -1,13 +1,16 @@
-"""Access: who may do what on the port for operators."""
+"""Access: who may do what on the port for operators, and by which names it is reached."""
 
 from types import SimpleNamespace
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from core_router.operate.access import Access
+from core_router.operate.host_names import read_host_names
 from routing.requests import ask, inputs
 from routing.running import good
 from routing.tokens import ROLES, bearer
+
+from core.errors import CoreError
 
 pytest.importorskip("core_console", reason="core-web-console is not installed")
 
@@ -38,7 +41,9 @@ def test_a_page_of_another_site_changes_nothing(router, three, foreign):
 )
 def test_the_page_of_a_public_address_is_known_by_its_origin(route, scripted, origin, status):
     server = scripted(good)
-    router = route([server.name], admin_address="0.0.0.0", console=True)
+    router = route(
+        [server.name], admin_address="0.0.0.0", admin_hosts=["ops.example"], console=True
+    )
     headers = {"Host": "ops.example:8003", "Origin": origin}
 
     answer = ask(router.admin, f"/servers/{server.name}/drain", method="POST", headers=headers)
@@ -66,8 +71,55 @@ def test_names_of_this_machine_need_no_token(router, host):
     assert ask(router.admin, "/servers", headers={"Host": host}).status == 200
 
 
+@pytest.mark.parametrize(
+    "host", ["evil.example:8003", "core.evil.example", "10.0.0.5.example", "[evil"]
+)
+def test_a_public_name_that_points_at_a_public_address_gets_nothing(route, scripted, host):
+    server = scripted(good)
+    router = route([server.name], admin_address="0.0.0.0", console=True)
+    paths = ["/servers", "/metrics", "/console/session", "/v2/models/who"]
+
+    answers = [ask(router.admin, each, headers={"Host": host}) for each in paths]
+    drain = ask(
+        router.admin, f"/servers/{server.name}/drain", method="POST", headers={"Host": host}
+    )
+
+    assert [each.status for each in (*answers, drain)] == [403] * 5
+    assert f"Host is '{host}'" in drain.json["error"] and "--admin-hosts" in drain.json["error"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("10.0.0.5:8003", "[2001:db8::5]", "localhost", "router:8003", "ROUTER.", "gpu.localhost"),
+        *("router.serving.svc", "router.serving.svc.cluster.local:8003", "gpu1.internal"),
+    ],
+)
+def test_addresses_and_private_names_reach_a_public_address(route, scripted, host):
+    router = route([scripted(good).name], admin_address="0.0.0.0")
+
+    assert ask(router.admin, "/servers", headers={"Host": host}).status == 200
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [("ops.example", 200), ("a.example, OPS.example.", 200), ("*", 200), ("example", 403)],
+)
+def test_the_names_of_a_port_are_configured(route, scripted, address, given, status):
+    router = route([scripted(good).name], admin_address=address, admin_hosts=read_host_names(given))
+
+    assert ask(router.admin, "/servers", headers={"Host": "ops.example:80"}).status == status
+
+
+@pytest.mark.parametrize("given", ["http://ops.example", "ops.example:8003", "a,b/c", "*.example/"])
+def test_what_is_no_host_name_is_refused(given):
+    with pytest.raises(CoreError, match=r"--admin-hosts: .* is no host name"):
+        read_host_names(given)
+
+
 def test_a_wrong_token_permits_nothing(tokens):
-    access = Access(str(tokens), SimpleNamespace(add=lambda *watched: None), "127.0.0.1")
+    access = Access(str(tokens), SimpleNamespace(add=lambda *watched: None), None)
 
     def permits(token):
         request = make_mocked_request("GET", "/", {"Authorization": f"Bearer {token}"})

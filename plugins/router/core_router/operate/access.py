@@ -3,8 +3,7 @@
 request ─► [Access.guarded] ─► handler, or status 401 and 403
 
 Tokens and roles are those of the servers (docs/operate/security.md). Without the option every caller may do
-everything, but no page of another site: a browser sends its requests as those of the person before it. Such a
-page can also have its own name point at this machine (DNS rebinding). Then its name is in `Host`.
+everything, but no page of another site: a browser sends its requests as those of the person before it.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from aiohttp import web
 
 from core.errors import CoreError, Kind
 from core_router.http.responses import error_body
-from frontends.shared.secure import is_local
 
 if TYPE_CHECKING:
+    from core_router.operate.host_names import HostNames
     from frontends.shared.access import AccessPolicy
     from frontends.shared.watched_files import WatchedFiles
 
@@ -31,15 +30,15 @@ _STATUS = {Kind.UNAUTHENTICATED: 401, Kind.FORBIDDEN: 403}
 class Access:
     """The roles of the callers of one port. Event loop only."""
 
-    def __init__(self, path: str, files: WatchedFiles, address: str):
+    def __init__(self, path: str, files: WatchedFiles, names: HostNames | None):
         """Read the file of tokens, and again when it changes.
 
-        path      of the file of tokens; "" for no tokens
-        address   where the port listens
+        path    of the file of tokens; "" for no tokens
+        names   that the port answers to without tokens; None for all
         Raises CoreError(INVALID).
         """
         self._path = path
-        self._serves_local_names_only = not path and is_local(address)
+        self._names = None if path else names
         self._policy: AccessPolicy | None = None
         if path:
             self._read()
@@ -86,12 +85,8 @@ class Access:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
-                if self._serves_local_names_only and not is_local(_host_name(request.host)):
-                    return refused(
-                        403,
-                        f"Host is '{request.host}'; without --admin-tokens, a port of this machine only "
-                        "answers to localhost and loopback addresses",
-                    )
+                if self._names is not None and not self._names.permit(request.host):
+                    return refused(403, self._names.refusal(request.host))
                 if request.method != "GET" and _is_of_another_site(request):
                     return refused(403, "a page of another site may not use this port")
                 if category:
@@ -123,14 +118,6 @@ def _authority(url: str) -> str:
     """Return host and port of a URL in lower case; "" if it has none."""
     try:
         return urlsplit(url).netloc.lower()
-    except ValueError:
-        return ""
-
-
-def _host_name(authority: str) -> str:
-    """Return the name or address in a field `Host`, without the port; "" if it has none."""
-    try:
-        return urlsplit(f"//{authority}").hostname or ""
     except ValueError:
         return ""
 

@@ -19,6 +19,7 @@ from core_router.choice.shares import Shares
 from core_router.http.responses import json_body
 from core_router.operate.access import Access, refused
 from core_router.operate.console import Console, page_of
+from core_router.operate.host_names import HostNames
 from core_router.operate.metrics import metrics_text
 from core_router.operate.passing import LARGEST_BYTES, pass_on
 
@@ -49,8 +50,9 @@ class Admin:
         Raises OSError if the address is in use, CoreError(INVALID) for certificates or a file of tokens that
         cannot be used.
         """
-        router = self._router
-        access = Access(router.options.admin_tokens, router.files, address)
+        router, options = self._router, self._router.options
+        names = None if options.admin_certificates else HostNames(address, options.admin_hosts)
+        access = Access(options.admin_tokens, router.files, names)
         guarded = access.guarded
         app = web.Application(client_max_size=LARGEST_BYTES)
         app.add_routes(
@@ -77,7 +79,7 @@ class Admin:
             auto_decompress=False,  # compressed bodies pass to the servers as they are
         )
         await self._runner.setup()
-        secure = self._router.listening(self._router.options.admin_certificates, "http/1.1")
+        secure = router.listening(options.admin_certificates, "http/1.1")
         await web.TCPSite(self._runner, address, port, ssl_context=secure.get("ssl")).start()
         found: int = self._runner.addresses[0][1]
         return found
