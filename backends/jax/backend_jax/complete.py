@@ -5,26 +5,13 @@ config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from backend_jax.check import dims_of, dtype_of, unexpected
 from backend_jax.reading import model_file, ports_of, read
 from backend_jax.settings import settings_of
-from backend_jax.tensors import Port, Ports
 from core.backend import Backend
-from core.completion import (
-    default_max_batch_size,
-    fill_max_batch_size,
-    fill_scheduler,
-    is_described,
-    tensors_of_the_server,
-)
 from core.config import ModelConfig
-
-logger = logging.getLogger("core")
+from core.file_signature import is_complete
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
@@ -33,48 +20,8 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   the version's folder
     Raises CoreError if the file cannot be read, or if an entry does not fit it.
     """
-    if is_described(config) and (
-        config.max_batch_size <= 1 or config.WhichOneof("scheduling_choice")
-    ):
+    if is_complete(config):
         return
     settings = settings_of(config)
     exported = read(model_file(config, path), config.name)
-    complete_from(ports_of(exported, settings, config.name), config, backend)
-
-
-def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
-    """Fill in what a configuration lacks; raises the errors of `complete` about entries."""
-    if is_described(config):
-        if ports.batches:
-            fill_scheduler(config)
-        return
-    if ports.batches:
-        if not config.max_batch_size:
-            fill_max_batch_size(config, max(1, default_max_batch_size(backend, "jax")))
-        fill_scheduler(config)
-    reserved_inputs, reserved_outputs = tensors_of_the_server(config)
-    _complete_tensors(config, config.input, ports.inputs, "input", reserved_inputs)
-    _complete_tensors(config, config.output, ports.outputs, "output", reserved_outputs)
-
-
-def _complete_tensors(
-    config: ModelConfig,
-    entries: Any,
-    ports: Mapping[str, Port],
-    kind: str,
-    reserved: Iterable[str],
-) -> None:
-    """Fill in data_type and dims where the entries lack them.
-
-    If there are no entries, first add one for each port that is not reserved.
-    """
-    if not entries:
-        for name in ports:
-            if name not in reserved:
-                entries.add(name=name)
-    for entry in entries:
-        if (port := ports.get(entry.name)) is None:
-            raise unexpected(entry.name, ports, kind)
-        entry.data_type = entry.data_type or dtype_of(config.name, port).number
-        if not entry.dims:
-            entry.dims.extend(dims_of(port, config))
+    ports_of(exported, settings, config.name).fill(config, backend, "jax")

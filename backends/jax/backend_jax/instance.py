@@ -15,6 +15,7 @@ from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.errors import internal
+from core.file_signature import outputs_without_dims
 
 if TYPE_CHECKING:
     from backend_jax.backend import JaxModel
@@ -33,6 +34,7 @@ class JaxInstance(ModelInstance):
         self._names = [io.name for io in config.output]
         states = {s.output_name for s in config.sequence_batching.state}
         self._names += sorted(states - set(self._names))
+        self._without_dims = outputs_without_dims(config)
         self._sizes: tuple[int, ...] = ()
         if config.max_batch_size:
             self._sizes = model.settings.sizes or powers_of_two(config.max_batch_size)
@@ -52,9 +54,17 @@ class JaxInstance(ModelInstance):
         batch.outputs_ready()
         found = dict(zip(self._outputs, results, strict=True))
         return {
-            name: _sent(found[name][: batch.rows] if batches else found[name], batches)
+            name: self._sent(name, found[name][: batch.rows] if batches else found[name])
             for name in batch.wanted(self._names)
         }
+
+    def _sent(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Return an array as core takes it."""
+        if array.dtype.name == "bfloat16":
+            array = array.view(dtypes.BF16.numpy)
+        if array.ndim == bool(self._sizes) and name not in self._without_dims:
+            array = array.reshape((*array.shape, 1))
+        return array
 
     def _compile(self) -> None:
         """Compile for all sizes of batches, if nothing else in the shapes is variable."""
@@ -79,14 +89,7 @@ def _fed(array: np.ndarray, port: Port) -> np.ndarray:
     rank = len(port.dims)
     if array.ndim != rank:
         array = array.reshape(array.shape[:rank])
-    return array.view(_bfloat16()) if port.dtype is dtypes.BF16 else array
-
-
-def _sent(array: np.ndarray, batches: bool) -> np.ndarray:
-    """Return an array as core takes it."""
-    if array.dtype.name == "bfloat16":
-        array = array.view(dtypes.BF16.numpy)
-    return array.reshape((*array.shape, 1)) if array.ndim == batches else array
+    return array.view(_bfloat16()) if port.type == "bfloat16" else array
 
 
 def _bfloat16() -> np.dtype[Any]:

@@ -11,7 +11,6 @@ from core.backend import Backend
 from core.config import ModelConfig
 
 if INSTALLED:
-    from backend_jax.complete import complete_from
     from backend_jax.reading import model_file, ports_of, read
 
 
@@ -25,6 +24,6 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
         raise not_installed(config.name)
     settings = settings_of(config)
     ports = ports_of(read(model_file(config, path), config.name), settings, config.name)
-    complete_from(ports, config, backend)
+    ports.fill(config, backend, "jax")
     check(config, ports)
     return True

@@ -1,6 +1,7 @@
 """Names of arguments and results, settings, and the errors for files."""
 
 import random
+from contextlib import nullcontext
 
 import jax
 import numpy as np
@@ -137,6 +138,35 @@ def test_what_contradicts_the_file_is_an_error_of_a_check_and_of_a_load(
         check_version(config_of(text), tmp_path, backend)
     with pytest.raises(CoreError, match=error):
         serve(file.read_bytes(), f'backend: "jax" {text}')
+
+
+STATE = 'sequence_batching { state { input_name: "a" output_name: "b" data_type: %s dims: %s } }'
+CONTROL = 'sequence_batching { control_input { name: "a" control { %s } } }'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (STATE % ("TYPE_FP32", "2"), None),
+        (STATE % ("TYPE_FP32", "4"), r"'a': the model has dims \[2\], the configuration \[4\]"),
+        (
+            STATE % ("TYPE_FP64", "2"),
+            "expects datatype TYPE_FP64 for 'a', model provides TYPE_FP32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]",
+            "expects datatype TYPE_INT32 for 'a', model provides TYPE_FP32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ]",
+            r"'a': the model has dims \[2\], the configuration \[1\]",
+        ),
+    ],
+)
+def test_states_and_controls_are_compared_with_the_function(tmp_path, text, error):
+    written(tmp_path, lambda *, a: {"b": a * 2}, a=X)
+    with pytest.raises(CoreError, match=error) if error else nullcontext():
+        assert check_version(config_of(text), tmp_path, backend)
 
 
 def test_a_variable_that_comes_twice_is_no_batch(tmp_path):

@@ -54,6 +54,22 @@ def test_sizes_of_the_configuration(serve):
     assert model(x=np.ones((2, 3), np.float32))["y"].tolist() == [[2, 2, 2]] * 2
 
 
+def test_rows_without_dims_may_be_so_in_the_configuration(serve):
+    text = """backend: "jax" max_batch_size: 4
+        input { name: "x" data_type: TYPE_FP32 dims: 1 reshape { } }
+        output { name: "y" data_type: TYPE_FP32 dims: 1 reshape { } }"""
+    model = serve(doubled, text, x=("float32", "b"))
+
+    assert model(x=np.array([[1], [2]], np.float32))["y"].tolist() == [[2], [4]]
+
+
+def test_dims_may_include_the_batch(serve):
+    model = serve(doubled, 'backend: "jax" input { name: "x" dims: [ -1, 3 ] }', x=ROW)
+
+    assert model.config.max_batch_size == 0
+    assert model(x=np.ones((5, 3), np.float32))["y"].tolist() == [[2, 2, 2]] * 5
+
+
 def test_functions_that_were_used_longest_ago_are_dropped(serve):
     config = 'backend: "jax" parameters { key: "shapes" value { string_value: "2" } }'
     model = serve(doubled, config, x=("float32", "n, m"))
