@@ -14,6 +14,7 @@ from core.backend import ModelInstance
 from core.batch import Batch
 from core.completion import tensors_of_the_server
 from core.errors import CoreError, internal
+from core.file_signature import outputs_without_dims
 from core.system.platform import cores
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class PaddleInstance(ModelInstance):
         names = [io.name for io in config.output]
         names += sorted({s.output_name for s in config.sequence_batching.state} - set(names))
         self._names = names
+        self._without_dims = outputs_without_dims(config)
         self._batches = bool(config.max_batch_size)
         self._long_runs = 0
 
@@ -69,7 +71,7 @@ class PaddleInstance(ModelInstance):
     def _output(self, name: str, array: np.ndarray, batch: Batch) -> np.ndarray:
         if self._batches and (not array.ndim or len(array) != batch.rows):
             raise self._mixes_rows(name, array, batch)
-        if array.ndim == self._batches:  # a scalar, or a row without dims
+        if array.ndim == self._batches and name not in self._without_dims:
             array = array.reshape((*array.shape, 1))
         return array
 

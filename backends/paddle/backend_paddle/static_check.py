@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from backend_paddle.check import check
-from backend_paddle.complete import complete_from
 from backend_paddle.reading import read_model
 from backend_paddle.settings import settings_of
 from core.backend import Backend
@@ -20,6 +19,6 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     """
     settings_of(config)
     ports = read_model(config, path).program.ports
-    complete_from(ports, config, backend)
+    ports.fill(config, backend, "paddle")
     check(config, ports)
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core import dtypes
-from core.dtypes import DataType
+from core.file_signature import FileSignature, FileTensor
 
 # Number of a datatype in .pdmodel and .pdiparams files (VarType.Type in framework.proto) → its name.
 TYPES = {
@@ -42,44 +42,21 @@ _CARRIED = (
     dtypes.FP32,
     dtypes.FP64,
 )
-CARRIED = {str(each.numpy): each for each in _CARRIED}
-"""Name of a datatype in TYPES → core's, for those that requests can carry."""
 
 
 @dataclass(frozen=True)
-class Port:
+class Port(FileTensor):
     """One input or output.
 
-    name   in the file
     type   a name in TYPES
-    dims   -1 for any size; () for a scalar
     """
 
-    name: str
-    type: str
-    dims: tuple[int, ...]
-
-    @property
-    def dtype(self) -> DataType | None:
-        """Return the datatype; None for types that requests cannot carry."""
-        return CARRIED.get(self.type)
+    carried = {str(each.numpy): each for each in _CARRIED}
+    advice = "which Paddle Inference neither takes nor returns; export the model with one of"
 
 
-@dataclass(frozen=True)
-class Ports:
+class Ports(FileSignature[Port]):
     """The inputs and outputs of a model by name, in the order of the file."""
-
-    inputs: dict[str, Port]
-    outputs: dict[str, Port]
-
-    @property
-    def all(self) -> list[Port]:
-        return [*self.inputs.values(), *self.outputs.values()]
-
-    @property
-    def batches(self) -> bool:
-        """Return whether the first dimension of every tensor is open: it is that of the batch."""
-        return all(port.dims[:1] == (-1,) for port in self.all)
 
 
 @dataclass(frozen=True)

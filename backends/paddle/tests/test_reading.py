@@ -71,6 +71,16 @@ def test_dims_with_the_batch_are_for_a_model_without_max_batch_size(tmp_path, sm
     assert [list(io.dims)[-1] for io in (*config.input, *config.output)] == [3, 3]
 
 
+def test_rows_without_dims_may_be_so_in_the_configuration(tmp_path, small):
+    tensor = ("float32", (-1,))
+    (tmp_path / "model.json").write_bytes(small.pir({"x": tensor}, {"y": tensor}))
+    text = 'input { name: "x" dims: 1 reshape { } } output { name: "y" dims: 1 reshape { } }'
+    config = config_of(f"max_batch_size: 4 {text}")
+
+    assert check_version(config, tmp_path, backend)
+    assert [list(io.dims) for io in (*config.input, *config.output)] == [[1], [1]]
+
+
 @pytest.mark.parametrize(("shape", "batch"), [((-1,), 2), ((), 0)])
 def test_any_size_is_not_the_one_element_of_a_scalar(tmp_path, small, shape, batch):
     tensor = ("float32", shape)
@@ -269,6 +279,10 @@ CONTROL = 'sequence_batching { control_input { name: "start" control { %s } } }'
         (
             STATE % "data_type: TYPE_FP32 dims: [ 4 ]",
             r"tensor 'before': the model has dims \[3\], the configuration \[4\]",
+        ),
+        (
+            STATE % "data_type: TYPE_FP32",
+            r"'before': the model has dims \[3\], the configuration \[\]",
         ),
         (CONTROL % "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]", None),
         (CONTROL % "kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT32", None),

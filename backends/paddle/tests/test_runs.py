@@ -37,6 +37,15 @@ def test_a_row_without_dims_is_one_element(serve):
     assert model(x=np.array([[3], [4]], np.float32))["fetch_name_0"].tolist() == [[6], [8]]
 
 
+def test_rows_without_dims_may_be_so_in_the_configuration(serve):
+    text = """backend: "paddle" max_batch_size: 4
+        input { name: "x" data_type: TYPE_FP32 dims: 1 reshape { } }
+        output { name: "fetch_name_0" data_type: TYPE_FP32 dims: 1 reshape { } }"""
+    model = serve(doubled(shape=(None,)), text)
+
+    assert model(x=np.array([[3], [4]], np.float32))["fetch_name_0"].tolist() == [[6], [8]]
+
+
 def test_a_tensor_without_dims_is_one_element(serve):
     model = serve(lambda folder: save(folder, lambda x: paddle.stack([x, x]), x=("float32", ())))
 
