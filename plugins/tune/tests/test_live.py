@@ -7,6 +7,7 @@ from core_tune.online.watched import WatchedServer
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.server.live import live_batching
 from core_tune.server.meter import LiveMeter
+from core_tune.server.settings_operations import OverGrpc, OverHttp
 from core_tune.settings import Settings
 from sleeping_model import CONFIG, sleeper
 
@@ -19,9 +20,15 @@ ARRIVALS = Arrivals(0.5, 0.1)
 
 
 @pytest.fixture(scope="module")
-def side(running):
+def batching(running):
     sleeper(running.repository, "batching", 0.01, 0.0, BATCHING)
     running.load("batching")
+
+
+@pytest.fixture(scope="module", params=["http", "grpc"])
+def side(running, batching, request):
+    if request.param == "grpc":
+        return Side("batching", "batching", running.url, protocol="grpc")
     return Side("batching", "batching", running.address.authority)
 
 
@@ -78,13 +85,9 @@ def test_live_settings_from_before_come_back(side, settings, running):
 @pytest.fixture
 def lasting(monkeypatch):
     """Let the server say that it writes live settings to files."""
-    ask = HttpControl.ask
-
-    def asked(control, method, path, *more):
-        status, found = ask(control, method, path, *more)
-        return status, {**found, "lasting": True} if path.endswith("/settings") else found
-
-    monkeypatch.setattr(HttpControl, "ask", asked)
+    for each in (OverHttp, OverGrpc):
+        read = each.read
+        monkeypatch.setattr(each, "read", lambda self, read=read: {**read(self), "lasting": True})
 
 
 @pytest.mark.usefixtures("lasting")
@@ -134,7 +137,8 @@ def test_a_change_that_is_undone_leaves_no_live_settings(side, settings):
         {"name": "sleeper", "max_batch_size": 0, "dynamic_batching": {}},
     ],
 )
-def test_a_model_without_batches_has_no_live_ones(running, side, config):
+def test_a_model_without_batches_has_no_live_ones(running, config):
+    side = Side("sleeper", "sleeper", running.address.authority)
     assert live_batching(HttpControl(side, running.address), "sleeper", config) is None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import grpc
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.wrappers_pb2 import StringValue
 
 from core.errors import CoreError, Kind, invalid
 from core_bench.model.address import Address
@@ -98,3 +100,18 @@ class GrpcControl:
         found = call(request, timeout=timeout_s, metadata=self._metadata)
         made: dict[str, Any] = MessageToDict(found, preserving_proto_field_name=True)
         return made
+
+    def operate(self, operation: str, timeout_s: float = _TIMEOUT_S, **arguments: Any) -> Any:
+        """Return the result of a control operation, such as "repository.poll". Raises grpc.RpcError.
+
+        Arguments and result are values of JSON.
+        """
+        area, _, method = operation.rpartition(".")
+        call: Any = self._channel.unary_unary(
+            f"/core.control.{area}/{method}",
+            request_serializer=StringValue.SerializeToString,
+            response_deserializer=StringValue.FromString,
+        )
+        request = StringValue(value=json.dumps(arguments))
+        found = call(request, timeout=timeout_s, metadata=self._metadata)
+        return json.loads(found.value)["result"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core_bench.model.address import model_path
-from core_bench.model.control import Control, HttpControl, error_of
+from core_bench.model.control import Control
 
 from core.errors import unavailable
 from core_tune.configuration.json_form import settings_of
-from core_tune.observation import Refused
+from core_tune.server.settings_operations import SettingsOperations, settings_operations
 from core_tune.settings import Settings
 
 _NAME = "dynamic_batching"
@@ -26,12 +25,11 @@ class LiveBatching:
 
     def __init__(
         self,
-        control: HttpControl,
-        model: str,
+        operations: SettingsOperations,
         config: Mapping[str, Any],
         set_before: Mapping[str, Any],
     ):
-        self._control, self._path = control, _path(model)
+        self._operations = operations
         self.beginning = settings_of(config)
         self._changed = False
         self._before = {each: set_before.get(each) for each in _FIELDS}  # null: as the file says
@@ -63,9 +61,7 @@ class LiveBatching:
         self._changed = False
 
     def _post(self, batching: Mapping[str, Any]) -> None:
-        status, found = self._control.ask("POST", self._path, {_NAME: batching})
-        if status != 200:
-            raise Refused(error_of(found) or f"status {status}")
+        self._operations.write({_NAME: batching})
 
 
 def live_batching(
@@ -73,23 +69,22 @@ def live_batching(
 ) -> LiveBatching | None:
     """Return the live settings of a model; None if it has none.
 
-    They need HTTP, a server with the plugin core-settings, and `dynamic_batching` in the configuration.
+    They need a server with the plugin core-settings, and `dynamic_batching` in the configuration.
 
     lasting   whether a server may write them: False for trials, which must not outlive the server
     Raises CoreError if trials need loads, but live settings of the model take precedence over these.
     """
-    if not (isinstance(control, HttpControl) and int(config.get("max_batch_size", 0)) > 1):
+    if int(config.get("max_batch_size", 0)) <= 1 or config.get(_NAME) is None:
         return None
-    if config.get(_NAME) is None:
-        return None
-    status, found = control.ask("GET", _path(model))
-    if status != 200:
+    operations = settings_operations(control, model)
+    found = operations.read()
+    if found is None:
         return None
     set_before = found.get("settings", {}).get(_NAME, {})
     if found.get("lasting") and not lasting:
         _check_loads_hold(model, set_before)
         return None
-    return LiveBatching(control, model, config, set_before)
+    return LiveBatching(operations, config, set_before)
 
 
 def _check_loads_hold(model: str, batching: Mapping[str, Any]) -> None:
@@ -100,7 +95,3 @@ def _check_loads_hold(model: str, batching: Mapping[str, Any]) -> None:
             "over the loads of a search, and the server writes live settings to files (--settings-write): "
             "write them to config.pbtxt, and reset them by POST /control/model_settings.reset"
         )
-
-
-def _path(model: str) -> str:
-    return f"{model_path(model, '')}/settings"
