@@ -15,14 +15,30 @@ MODEL = "work"
 
 
 class Timed:
-    """A model of which each execution takes `seconds`, and `row_s` more for each row."""
+    """A model of which each execution takes `seconds`, and `row_s` more for each row.
+
+    executions         how many there have been
+    asked_s, taken_s   what they should have taken together, and what they have taken
+    """
 
     def __init__(self, seconds, row_s=0.0):
         self.seconds, self.row_s = seconds, row_s
+        self.executions = 0
+        self.asked_s = self.taken_s = 0.0
 
     def __call__(self, x):
-        time.sleep(self.seconds + self.row_s * len(x))
+        asked_s = self.seconds + self.row_s * len(x)
+        begin = time.monotonic()
+        time.sleep(asked_s)
+        self.asked_s += asked_s
+        self.taken_s += time.monotonic() - begin
+        self.executions += 1
         return {"y": x}
+
+    @property
+    def mean_s(self):
+        """Return how long an execution has taken; on a busy machine it takes longer than asked."""
+        return self.taken_s / self.executions
 
 
 @contextmanager

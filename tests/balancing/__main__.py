@@ -1,10 +1,13 @@
 """gRPC's weighted_round_robin over three servers of unequal speed: which share does each get?
 
-PYTHONPATH=.:tests python -m balancing [--seconds 60]. The exit status is 1 if a share is 10 % off the ideal.
+PYTHONPATH=.:tests python -m balancing [--seconds 60]. The exit status is 1 if a share is 10 % off the ideal,
+and 2 if the machine is too busy: a server that gets no processor has another speed than it should have.
 """
 
 import argparse
 import sys
+
+import grpc
 
 from balancing import Timed, balanced, serving, shares
 from core import plugins
@@ -16,15 +19,31 @@ MODES = {
 }
 SPEEDS = (4, 2, 1)
 MOST = 0.1
+MOST_SLOWNESS = 0.1
 
 
 def measured(mode, seconds):
-    """Return the share of each server in the later part of a run."""
+    """Return the share of each server in the later part of a run, and how much too slow the slowest was.
+
+    The shares are None if a request had no answer in time while the servers were too slow.
+    """
     policy, most_rows, per_s = MODES[mode]
     models = [Timed(0.04 / each, 0.004 / each if most_rows > 1 else 0) for each in SPEEDS]
     settings = {"orca_trailers": "enableOobLoadReport" not in policy, "most_rows": most_rows}
     with serving(*models, **settings) as (ports, servers), balanced(ports, **policy) as channel:
-        return shares(channel, servers, per_s, seconds, seconds * 0.3)
+        try:
+            found = shares(channel, servers, per_s, seconds, seconds * 0.3)
+        except grpc.RpcError as error:
+            late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if not late or slowness(models) <= MOST_SLOWNESS:
+                raise
+            found = None
+    return found, slowness(models)
+
+
+def slowness(models):
+    """Return by how much the executions of the slowest model took longer than asked: 0.1 is 10 %."""
+    return max((each.taken_s / each.asked_s - 1 for each in models if each.executions), default=0.0)
 
 
 def main():
@@ -36,7 +55,14 @@ def main():
     worst = 0.0
     print(f"{'ideal':30}", *(f"{each:7.1%}" for each in ideal))
     for mode in MODES:
-        found = measured(mode, seconds)
+        found, slow = measured(mode, seconds)
+        if slow > MOST_SLOWNESS:
+            print(
+                f"{mode}: the machine is too busy. Executions took {slow:.0%} longer than asked, "
+                f"{MOST_SLOWNESS:.0%} are allowed. Run it again on a quiet machine.",
+                file=sys.stderr,
+            )
+            return 2
         off = max(abs(got / want - 1) for got, want in zip(found, ideal, strict=True))
         worst = max(worst, off)
         print(f"{mode:30}", *(f"{each:7.1%}" for each in found), f"  off by {off:.1%}", flush=True)

@@ -27,7 +27,8 @@ def test_reports_out_of_band_need_no_option_of_the_server():
     with serving(*models) as (ports, servers), balanced(ports, **policy) as channel:
         fast, slow = shares(channel, servers, per_s=60, seconds=3.5, settle_s=1.5)
 
-    assert 2 < fast / slow < 4.5
+    speeds = models[1].mean_s / models[0].mean_s  # 3 on a quiet machine
+    assert 2 / 3 < fast / slow / speeds < 3 / 2
 
 
 def test_without_reports_all_servers_get_the_same():
