@@ -9,6 +9,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as percent_encoded
 
+from frontends.terminal.silence import silence
+
 if TYPE_CHECKING:
     from core.config import InputSpec, Signature
     from core.options import Listener
@@ -19,6 +21,7 @@ _MOST_VALUES = 100
 
 _NOT_IN_JSON = ("FP16", "BF16")
 _STREAM = "stream"
+_AUDIO = "audio"
 _SEQUENCE = {"sequence_id": 1, "sequence_start": True, "sequence_end": True}
 
 
@@ -45,11 +48,15 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
     if server.options.value("auth_tokens") or server.options.value("auth_jwks"):
         words.append('-H "Authorization: Bearer $TOKEN"')
     path = f"{url}/v2/models/{percent_encoded(model, safe='')}"
+    verb = "generate_stream" if signature.decoupled else "generate"
+    if _is_sound(inputs):
+        fields = {_AUDIO: "@-", **parameters}
+        form = " ".join(f"-F {quote(f'{name}={_field(value)}')}" for name, value in fields.items())
+        return f"({silence()}) | " + " ".join([*words, quote(f"{path}/{verb}"), form])
     kinds = {each.dtype.name for each in inputs}
     kinds |= {each.dtype.name for each in signature.outputs.values()}
     small = sum(_count(each) for each in inputs) <= _MOST_VALUES
     if small and kinds.isdisjoint(_NOT_IN_JSON):
-        verb = "generate_stream" if signature.decoupled else "generate"
         values = {each.name: _values(each) for each in inputs}
         if signature.decoupled and _STREAM in signature.inputs:
             values[_STREAM] = True  # else models of text answer at the end only
@@ -76,6 +83,19 @@ def _needed(signature: Signature) -> list[InputSpec]:
     every = list(signature.inputs.values())
     needed = [each for each in every if not each.optional]
     return needed or list(takewhile(lambda each: each.dtype is every[0].dtype, every))
+
+
+def _is_sound(inputs: list[InputSpec]) -> bool:
+    """Return whether a request needs one sound and nothing else, as those for engines of speech do."""
+    first = inputs[0] if inputs else None
+    if first is None or first.name != _AUDIO or first.dtype.name != "BYTES" or _count(first) != 1:
+        return False
+    return all(each.optional for each in inputs[1:])
+
+
+def _field(value: Any) -> str:
+    """Return the text of a form's field."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _binary(
