@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from backend_image.colours import turned
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
 from backend_image.shape import GEOMETRY, Geometry, Step
@@ -20,15 +19,12 @@ IMAGE = "image"
 class Prepare(RequestStage):
     """Decodes, changes the size, and writes the tensors of all rows into the memory of the batch.
 
-    decode      None: the input is UINT8[height, width, 3]
-    red_first   order of the colours of such an input
+    decode   None: the input is UINT8[height, width, 3]. Its colours keep their order until `to_tensor`, when
+             the picture is small
     """
 
-    def __init__(
-        self, decode: Decode | None, red_first: bool, steps: list[Step], to_tensor: ToTensor
-    ):
+    def __init__(self, decode: Decode | None, steps: list[Step], to_tensor: ToTensor):
         self._decode = decode
-        self._red_first = red_first
         self._steps = steps
         self._to_tensor = to_tensor
         sizes = [step.size for step in steps]
@@ -94,13 +90,13 @@ class Prepare(RequestStage):
         return self.joined(found)
 
     def _picture(self, image: np.ndarray) -> tuple[np.ndarray, Geometry]:
-        """Return the picture of one row after the steps, blue first. Raises NoPicture."""
+        """Return the picture of one row after the steps. Raises NoPicture."""
         if self._decode is not None:
             picture = self._decode(image.reshape(-1)[0])
         else:
             if not image.size:
                 raise NoPicture(f"'{IMAGE}' of shape {list(image.shape)} has no pixel")
-            picture = turned(image) if self._red_first else np.ascontiguousarray(image)
+            picture = np.ascontiguousarray(image)
         geometry = Geometry(picture.shape[1], picture.shape[0])
         for step in self._steps:
             picture = step(picture, geometry)

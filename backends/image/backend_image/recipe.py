@@ -83,7 +83,7 @@ class _Recipe:
         decode = Decode(options) if first == "decode" else None
         red_first = decode is None and options.choice("colour", "RGB", ("RGB", "BGR")) == "RGB"
         channels = 1 if decode is not None and decode.grey else 3
-        known = steps(channels)
+        known = steps(channels, red_first)
         chosen: list[Step] = []
         for number, (name, given) in enumerate(self._steps[1:-1], 1):
             if name not in known:
@@ -91,7 +91,7 @@ class _Recipe:
             chosen.append(known[name](given))
         if len(self._steps) < 2 or self._steps[-1][0] != "tensor":
             raise self._unknown(len(self._steps) - 1, ("tensor",), " as the last step")
-        return Prepare(decode, red_first, chosen, ToTensor(self._steps[-1][1], channels))
+        return Prepare(decode, chosen, ToTensor(self._steps[-1][1], channels, red_first))
 
     def _picture(self) -> Stage:
         name, options = self._steps[0]

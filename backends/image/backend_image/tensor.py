@@ -30,11 +30,13 @@ class ToTensor:
     dtype       of the output
     """
 
-    def __init__(self, options: Options, channels: int):
+    def __init__(self, options: Options, channels: int, red_first: bool = False):
+        """Read the options. `red_first` is the order of the colours of the pictures."""
         self.name = options.text("name", "pixels")
         self._channels = channels
         self._planar = options.choice("layout", "NCHW", ("NCHW", "NHWC")) == "NCHW"
-        self._red_first = options.choice("colour", "RGB", ("RGB", "BGR")) == "RGB" and channels == 3
+        wants_red = options.choice("colour", "RGB", ("RGB", "BGR")) == "RGB"
+        self._turned = wants_red is not red_first and channels == 3
         self.dtype: DataType = _DATATYPES[options.choice("datatype", "FP32", tuple(_DATATYPES))]
         scale = options.number("scale", 1, 1e-6, 1e6)
         mean = options.floats("mean", 0, channels)
@@ -53,18 +55,20 @@ class ToTensor:
         return height, width, self._channels
 
     def __call__(self, picture: np.ndarray, out: np.ndarray) -> None:
-        """Write the tensor of a picture, whose colours begin with blue, to `out`."""
+        """Write the tensor of a picture to `out`."""
         bits = out.view(_BITS[out.itemsize])
         if self._channels == 1:
             plane = bits[0] if self._planar else bits[..., 0]
             _look_up(picture, self._tables[0], plane)
         elif self._planar:
-            for i, table in enumerate(self._tables):
-                channel = 2 - i if self._red_first else i
-                _look_up(np.asarray(cv2.extractChannel(picture, channel)), table, bits[i])
+            channels = cv2.split(picture)
+            if self._turned:
+                channels = channels[::-1]
+            for channel, table, plane in zip(channels, self._tables, bits, strict=True):
+                _look_up(np.asarray(channel), table, plane)
         else:
             assert self._interleaved is not None
-            if self._red_first:
+            if self._turned:
                 picture = np.asarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
             _look_up(picture, self._interleaved, bits)
 

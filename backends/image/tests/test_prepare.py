@@ -102,6 +102,27 @@ def test_the_steps_of_torchvision_give_its_tensor(serve, pictures, as_files):
     np.testing.assert_allclose(found, expected.transpose(2, 0, 1), atol=1e-5)
 
 
+@pytest.mark.parametrize("given", ["RGB", "BGR"])
+@pytest.mark.parametrize("wanted", ["RGB", "BGR"])
+def test_pixels_keep_the_order_of_their_colours_until_the_tensor(serve, pictures, given, wanted):
+    fill = [250, 120, 10]  # red first
+    served = serve(
+        [
+            {"pixels": {"colour": given}},
+            {"letterbox": {"size": [40, 40], "fill": fill}},
+            {"tensor": {"layout": "NHWC", "datatype": "UINT8", "colour": wanted}},
+        ]
+    )
+    red_first = pictures.pixels(3, 30, 60)
+    pixels = red_first if given == "RGB" else np.ascontiguousarray(red_first[..., ::-1])
+
+    found = served.ask(image=pixels[None])["pixels"][0]
+
+    expected = np.full((40, 40, 3), fill, np.uint8)
+    expected[10:30] = cv2.resize(red_first, (40, 20))
+    np.testing.assert_array_equal(found, expected if wanted == "RGB" else expected[..., ::-1])
+
+
 def test_one_bad_file_does_not_fail_the_other_requests(serve, pictures, as_files):
     served = serve([{"decode": {}}, {"resize": {"size": 8}}, {"tensor": {"layout": "NHWC"}}])
     good = as_files(pictures.file(pictures.pixels(1, 9, 9)))
