@@ -88,24 +88,26 @@ class Detections(RequestStage):
             )
         if not scores.shape[1]:
             raise self.refused(f"'{SCORES}' of shape {list(scores.shape)} has no class")
-        best = scores.argmax(axis=1)
-        value = np.take_along_axis(scores, best[:, None], axis=1)[:, 0]
-        chosen = np.flatnonzero(value >= self._least)  # a NaN is no detection
-        order = np.argsort(-value[chosen], kind="stable")[: self._candidates]
+        value = scores.max(axis=1)
+        chosen = (value >= self._least).nonzero()[0]  # a NaN is no detection
+        order = (-value[chosen]).argsort(kind="stable")[: self._candidates]
         chosen = chosen[order]
         corners = self._corners(boxes[chosen])
-        sound = np.isfinite(corners).all(axis=1) & (corners[:, 2:] > corners[:, :2]).all(axis=1)
-        chosen, corners = chosen[sound], corners[sound]
-        kept = self._without_duplicates(corners, best[chosen])
-        chosen, corners = chosen[kept], corners[kept]
+        sizes = corners[:, 2:] - corners[:, :2]
+        if not (np.isfinite(corners).all() and (sizes > 0).all()):
+            sound = np.isfinite(corners).all(axis=1) & (sizes > 0).all(axis=1)
+            chosen, corners, sizes = chosen[sound], corners[sound], sizes[sound]
+        best = scores[chosen].argmax(axis=1)
+        kept = self._without_duplicates(corners, sizes, best)
+        corners = corners[kept]
         if geometry is not None:
             corners = _in_the_picture(corners, Geometry.of(geometry))
-        classes = best[chosen].astype(np.int32)
+        classes = best[kept].astype(np.int32)
         found = {
             BOXES: corners.astype(np.float32),
-            SCORES: value[chosen].astype(np.float32),
+            SCORES: value[chosen[kept]].astype(np.float32),
             CLASSES: classes,
-            COUNT: np.array([len(chosen)], np.int32),
+            COUNT: np.array([len(classes)], np.int32),
         }
         if self._labels is not None:
             found[LABELS] = labels_of(classes, self._labels)
@@ -116,35 +118,42 @@ class Detections(RequestStage):
         boxes = boxes.astype(np.float64)
         if self._centred or self._format != "boxes":
             half = boxes[:, 2:] / 2
-            boxes = np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
+            np.add(boxes[:, :2], half, out=boxes[:, 2:])
+            boxes[:, :2] -= half
         if self._size is not None:
             height, width = self._size
             boxes = boxes * np.array([width, height, width, height], np.float64)
         return boxes
 
-    def _without_duplicates(self, corners: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    def _without_duplicates(
+        self, corners: np.ndarray, sizes: np.ndarray, classes: np.ndarray
+    ) -> np.ndarray:
         """Return the indices of the boxes to keep. The boxes are in order, the best first."""
         if not len(corners):
             return np.empty(0, np.int64)
-        boxes = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], axis=1)
+        places = corners[:, :2]
         if self._by_class:
             # Boxes of different classes must not touch: each class gets a place of its own.
-            boxes[:, :2] += ((corners.max() - corners.min() + 1) * classes)[:, None]
+            places = places + ((corners.max() - corners.min() + 1) * classes)[:, None]
+        boxes = np.concatenate([places, sizes], axis=1)
         # Ranks in place of scores keep this order, also of equal scores.
-        ranks = np.arange(len(boxes), 0, -1, dtype=np.float32)
-        kept = cv2.dnn.NMSBoxes(boxes.tolist(), ranks.tolist(), 0.0, self._overlap)
+        ranks = [float(rank) for rank in range(len(boxes), 0, -1)]
+        kept = cv2.dnn.NMSBoxes(boxes.tolist(), ranks, 0.0, self._overlap)
         return np.asarray(kept, np.int64).reshape(-1)[: self._most]
 
 
 def _in_the_picture(corners: np.ndarray, geometry: Geometry) -> np.ndarray:
     """Return boxes [n, 4] in the original picture, and clip them to it."""
-    moved = geometry.original(corners.reshape(-1, 2)).reshape(-1, 4)
-    size = [geometry.width, geometry.height]
-    return np.asarray(moved.clip(0, np.array(size * 2)))
+    moved = geometry.original(corners.reshape(-1, 2))
+    np.maximum(moved, 0, out=moved)
+    np.minimum(moved, (geometry.width, geometry.height), out=moved)
+    return moved.reshape(-1, 4)
 
 
 def _padded(rows: list[Outputs], labelled: bool) -> list[Outputs]:
     """Fill rows with fewer boxes than another one of their request."""
+    if len(rows) == 1:
+        return rows
     most = max(len(row[SCORES]) for row in rows)
     found = []
     for row in rows:

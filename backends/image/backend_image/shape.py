@@ -5,6 +5,7 @@ picture ─► [resize, letterbox, crop] ─► picture and Geometry, with which
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,10 +52,10 @@ class Geometry:
     @classmethod
     def of(cls, array: np.ndarray) -> Geometry:
         """Return the geometry that `array` has returned. Raises NoPicture for numbers of no picture."""
-        values = [float(each) for each in array]
+        values = array.astype(np.float64).tolist()
         found = cls(*values)
         empty = min(found.width, found.height) < 1 or min(found.scale_x, found.scale_y) <= 0
-        if empty or not np.isfinite(values).all():
+        if empty or not all(map(math.isfinite, values)):
             raise NoPicture(f"'{GEOMETRY}' is {values}, which no picture has")
         return found
 
@@ -66,8 +67,9 @@ class Geometry:
 
     def original(self, points: np.ndarray) -> np.ndarray:
         """Return where points [n, 2] are in the original picture."""
-        moved = points - np.array([self.left, self.top])
-        return np.asarray(moved / np.array([self.scale_x, self.scale_y]))
+        found: np.ndarray = points - (self.left, self.top)
+        found /= (self.scale_x, self.scale_y)
+        return found
 
     def scale(self, x: float, y: float) -> None:
         self.scale_x, self.left = self.scale_x * x, self.left * x
@@ -152,11 +154,10 @@ class Letterbox(Step):
 
     size: tuple[int, int]
 
-    def __init__(self, options: Options, channels: int):
+    def __init__(self, options: Options, channels: int, red_first: bool = False):
         self.size = options.size("size")
-        self._fill = (
-            np.array(options.floats("fill", 114, channels)[::-1]).clip(0, 255).astype(np.uint8)
-        )
+        fill = options.floats("fill", 114, channels)  # red first
+        self._fill = np.array(fill if red_first else fill[::-1]).clip(0, 255).astype(np.uint8)
         self._one_fill = len(set(self._fill.tolist())) == 1
         self._enlarge = options.flag("enlarge", True)
         self._scaler = Scaler(options)
@@ -213,6 +214,13 @@ class Crop(Step):
         return picture
 
 
-def steps(channels: int) -> dict[str, Callable[[Options], Step]]:
-    """Return the steps by their names in image.json, for pictures of 3 channels or of 1."""
-    return {"resize": Resize, "letterbox": lambda given: Letterbox(given, channels), "crop": Crop}
+def steps(channels: int, red_first: bool) -> dict[str, Callable[[Options], Step]]:
+    """Return the steps by their names in image.json, for pictures of 3 channels or of 1.
+
+    red_first   order of the colours of the pictures
+    """
+    return {
+        "resize": Resize,
+        "letterbox": lambda given: Letterbox(given, channels, red_first),
+        "crop": Crop,
+    }

@@ -81,4 +81,6 @@ class RequestStage(Stage):
         """Return the outputs of a request: those of its rows stacked, which must have equal shapes."""
         if not self.batched:
             return rows[0]
+        if len(rows) == 1:
+            return {name: array[None] for name, array in rows[0].items()}
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
