@@ -67,6 +67,9 @@ class AiohttpConnection(web.RequestHandler):
             return
         at = 0
         while at < len(data) and self.transport is not None:
+            if (self.came == 0 or self.idle) and self._framing.is_at_start():
+                rest = without_repeated(data[at:])
+                data, at = (data, at) if len(rest) == len(data) - at else (rest, 0)
             end = self._framing.next_part(data, at, self.idle)
             self.drops_followers = self.drops_followers or self._framing.drops_followers()
             self._feed(data[at:end])
@@ -74,11 +77,7 @@ class AiohttpConnection(web.RequestHandler):
 
     def _feed(self, data: bytes) -> None:
         """Pass bytes to aiohttp. If they are malformed, a reader of an unfinished body gets the error too."""
-        # The bytes of a body must stay, so only those count that begin a head for certain.
-        begins = self.came == 0 or self.idle
         self.came += len(data)
-        if begins:
-            data = without_repeated(data)
         before = len(self._messages)
         super().data_received(data)
         messages: Any = self._messages

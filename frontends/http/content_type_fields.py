@@ -17,7 +17,8 @@ def without_repeated(data: bytes) -> bytes:
     KServe's SDK sends both with a binary request. Fields of other types stay, and aiohttp refuses them with
     400: two readers of the request might choose different ones.
 
-    data   from the start of a head. A field that does not end in `data` stays
+    data   from the start of a head, and never from within a body: its bytes must stay. A field that does not
+           end in `data` stays too
     """
     found = list(_FIELD.finditer(data, 0, _end_of_head(data)))
     if len(found) < 2:

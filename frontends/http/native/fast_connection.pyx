@@ -18,7 +18,7 @@ from frontends.http.native.connection_lifetime cimport ConnectionLifetime, UNKNO
 from frontends.http.native.pending_response cimport PendingResponse
 from frontends.http.native.now cimport now_s
 from frontends.http.native.outgoing cimport Outgoing
-from frontends.http.native.listener_context cimport Head, Infer, More, ListenerContext, read
+from frontends.http.native.listener_context cimport Foreign, Head, Infer, More, ListenerContext, read
 from frontends.http.native.background_parse cimport parse_in_background
 from frontends.http.native.connection_memory cimport made_for, memory_of
 from frontends.http.native.request_head cimport NO_JSON_SIZE, RequestHead, parsed, head_of
@@ -26,6 +26,7 @@ from frontends.http.native.request_head cimport NO_JSON_SIZE, RequestHead, parse
 from core.errors import CoreError
 from frontends.http.access_log import client_of, entry_of_head, named_id
 from frontends.http.background import TakesLong
+from frontends.http.content_type_fields import without_repeated
 from frontends.http.native.body_receiver import RequestReceiver, BodyReceiver
 from frontends.http.services.infer import refuse_decoupled
 from frontends.shared.usage_meter import submitted
@@ -111,6 +112,7 @@ cdef class FastConnection(ConnectionLifetime):
         cdef const char* start = PyBytes_AS_STRING(data)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data), at = 0
         cdef Head head
+        cdef bytes rest
         self._working = True
         self._going_on = UNKNOWN
         try:
@@ -135,6 +137,12 @@ cdef class FastConnection(ConnectionLifetime):
                     if head.verdict == More:
                         break
                     self._repeats = False
+                    if head.verdict == Foreign:
+                        rest = without_repeated(data[at:])
+                        if PyBytes_GET_SIZE(rest) < size - at:
+                            data, at, size = rest, 0, PyBytes_GET_SIZE(rest)
+                            start = PyBytes_AS_STRING(data)
+                            continue
                     if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
                     elif self._queue.count or self._has_unsent():

@@ -19,4 +19,4 @@ cdef class Framing:
 
     cpdef Py_ssize_t next_part(self, bytes data, Py_ssize_t at, bint idle) except -1
     cpdef bint drops_followers(self) except -1
-    cdef bint is_at_start(self) noexcept
+    cpdef bint is_at_start(self) noexcept

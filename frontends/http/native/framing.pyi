@@ -13,5 +13,8 @@ class Framing:
         idle   whether aiohttp has answered every request that it has received, and waits for the next
         """
 
+    def is_at_start(self) -> bool:
+        """Return whether the next byte begins a request, provided that aiohttp is idle."""
+
     def drops_followers(self) -> bool:
         """Return whether the last part may ask for an upgrade: then aiohttp may drop the bytes after it."""

@@ -66,7 +66,7 @@ cdef class Framing:
         part, self._part = self._part, None
         return part is not None and b"upgrade" in part.lower()
 
-    cdef bint is_at_start(self) noexcept:
+    cpdef bint is_at_start(self) noexcept:
         """Return whether the next byte begins a request, provided that aiohttp is idle.
 
         If the end of the last request is unknown, it is at a blank line: an idle aiohttp has completed every

@@ -1,5 +1,6 @@
 """Requests with several fields Content-Type."""
 
+import asyncio
 import json
 import struct
 
@@ -62,6 +63,24 @@ async def test_the_bytes_of_a_body_stay(site):
     assert (await connection.reply()).status == 100
     connection.send(text)
     connection.send(data)
+    assert data_of(await connection.reply()) == [word.decode()]
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"])
+async def test_the_bytes_of_a_body_stay_if_the_end_of_the_head_is_cut(site, first):
+    """Also of a head whose beginning comes while an earlier request is answered."""
+    word = b"\r\nContent-Type: application/json" * 2 + b"\r\n\r\n"
+    data = struct.pack("<I", len(word)) + word
+    text = json.dumps({"inputs": [words_of(len(data))]}).encode()
+    size = f"Inference-Header-Content-Length: {len(text)}\r\n"
+    request = twice_typed("/v2/models/words/infer", text + data, "application/json", more=size)
+    end = request.index(b"\r\n\r\n") + 3
+    connection = await site.connect()
+    connection.send(first + request[:end])
+    if first:
+        assert (await connection.reply()).status == 200
+    await asyncio.sleep(0.05)  # so that the rest comes in a read of its own
+    connection.send(request[end:])
     assert data_of(await connection.reply()) == [word.decode()]
 
 
