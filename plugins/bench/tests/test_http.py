@@ -162,6 +162,10 @@ def test_load_over_grpc_looks_at_the_tls_of_grpc():
     assert "--url=https://127.0.0.1:8000" in own_flags("http", http_use_ssl=True)
     with pytest.raises(CoreError, match="load over grpc with TLS: run the command instead"):
         own_flags("grpc", grpc_use_ssl=True)
+    with pytest.raises(
+        CoreError, match=r"demands a certificate .* --ssl-https-client-certificate-file"
+    ):
+        own_flags("http", http_use_ssl=True, http_use_ssl_mutual=True)
 
 
 def test_load_has_the_headers_of_restricted_apis():

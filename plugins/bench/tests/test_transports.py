@@ -12,6 +12,7 @@ from core_bench.plan import Level, Pace, Sequences, Side, Timing, Tls
 
 import core
 from core.errors import CoreError
+from core.plugins.commands import run_command
 
 TIMING = Timing(settle_s=0.0, warmup_s=0.0)
 
@@ -48,20 +49,30 @@ def secure(tmp_path_factory):
     if not shutil.which("openssl"):
         pytest.skip("certificates are made by the program openssl")
     folder = tmp_path_factory.mktemp("tls")
+    certificate, key = self_signed(folder)
+    server = core.Server(**tls_options(certificate, key)).start()
+    bind(server)
+    yield server.serve(http_port=0, grpc_port=0), certificate
+    server.stop()
+
+
+def self_signed(folder):
+    """Make a certificate for this machine that signs itself; return its file and that of its key."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     make += ["-keyout", key, "-out", certificate, "-subj", "/CN=localhost"]
     make += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     subprocess.run(make, check=True, capture_output=True)
+    return str(certificate), str(key)
+
+
+def tls_options(certificate, key):
     options = {}
     for protocol in ("http", "grpc"):
         options[f"{protocol}_use_ssl"] = True
-        options[f"{protocol}_server_cert"] = str(certificate)
-        options[f"{protocol}_server_key"] = str(key)
-    server = core.Server(**options).start()
-    bind(server)
-    yield server.serve(http_port=0, grpc_port=0), str(certificate)
-    server.stop()
+        options[f"{protocol}_server_cert"] = certificate
+        options[f"{protocol}_server_key"] = key
+    return options
 
 
 def test_https(secure):
@@ -93,6 +104,41 @@ def test_grpc_over_tls(secure):
 
     assert load(side)["completed"] >= 10
     assert load(side, Level(Pace.CONSTANT, 200))["all"] == pytest.approx(40, abs=3)
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory):
+    """A server that takes only clients with its own certificate; returns its ports and both files."""
+    if not shutil.which("openssl"):
+        pytest.skip("certificates are made by the program openssl")
+    certificate, key = self_signed(tmp_path_factory.mktemp("mutual"))
+    options = tls_options(certificate, key)
+    for protocol in ("http", "grpc"):
+        options[f"{protocol}_use_ssl_mutual"] = True
+        options[f"{protocol}_root_cert"] = certificate
+    server = core.Server(**options).start()
+    bind(server)
+    yield server.serve(http_port=0, grpc_port=0), certificate, key
+    server.stop()
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_client_shows_its_certificate(mutual, protocol, capsys):
+    ports, certificate, key = mutual
+    names = {
+        "http": ("https-ca-certificates", "https-client-certificate", "https-private-key"),
+        "grpc": ("grpc-root-certifications", "grpc-certificate-chain", "grpc-private-key"),
+    }
+    scheme = "https://" if protocol == "http" else ""
+    command = ["-m", "double", "-i", protocol, "-u", f"{scheme}localhost:{ports[protocol]}"]
+    command += ["--ssl-grpc-use-ssl"] * (protocol == "grpc") + ["--request-count", "20"]
+    root, *own = (f"--ssl-{each}-file" for each in names[protocol])
+
+    shown = run_command("bench", [*command, root, certificate, own[0], certificate, own[1], key])
+    found = capsys.readouterr().out
+    hidden = run_command("bench", [*command, root, certificate])
+
+    assert (shown, hidden) == (0, 1), found
 
 
 def test_a_certificate_that_is_not_trusted(secure):

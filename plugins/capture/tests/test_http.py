@@ -296,6 +296,15 @@ def test_grpc_is_replayed_over_http_without_a_plain_port(http, grpc, found):
     assert (list(senders), protocol) == (found, "" if "grpc" in found else "http")
 
 
+def test_a_port_that_demands_certificates_of_clients_gets_no_replay_of_the_server():
+    options = Options.defaults(
+        HttpOptions(http_use_ssl=True, http_use_ssl_mutual=True), GrpcOptions()
+    )
+
+    with pytest.raises(CoreError, match="core replay with --ssl-https-client-certificate-file"):
+        own_senders(SimpleNamespace(options=options), {})
+
+
 def test_a_replay_has_the_header_of_a_restricted_api(capture):
     restricted = {each: ("x-team", "blue") for each in ("capture", "inference")}
     client = capture(http_restricted_api=restricted, ports=free_ports())

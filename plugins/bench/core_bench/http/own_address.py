@@ -19,7 +19,8 @@ def server_flags(
 
     protocol  "http" or "grpc"
     headers   of the caller, whose credentials the requests get
-    Raises CoreError(UNAVAILABLE) if the options of the server name no port of the protocol, or gRPC has TLS.
+    Raises CoreError(UNAVAILABLE) if the options of the server name no port of the protocol, if gRPC has TLS,
+    or if HTTP demands certificates of clients.
     """
     return [
         f"--model-name={model}",
@@ -43,4 +44,9 @@ def _url(server: InferenceServer, protocol: str) -> str:
         )
     if protocol == "grpc" and listener.encrypted:
         raise unavailable("load over grpc with TLS: run the command instead")
+    if listener.mutual:
+        raise unavailable(
+            "the HTTP port of this server demands a certificate of each client, and the server has none: run "
+            "the command with --ssl-https-client-certificate-file instead"
+        )
     return f"https://{place}" if listener.encrypted else place

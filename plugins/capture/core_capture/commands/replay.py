@@ -11,6 +11,7 @@ import time
 import orjson
 
 from core.errors import invalid
+from core_capture.commands import tls_flags
 from core_capture.replay.compare import IDS, Comparison
 from core_capture.replay.outcome import Sender
 from core_capture.replay.pace import Pace
@@ -88,6 +89,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds for one answer (%(default)s)",
     )
     add("--json", action="store_true", help="print the report as JSON")
+    tls_flags.declare(parser)
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -112,8 +114,12 @@ async def _replayed(namespace: argparse.Namespace, plan: Plan) -> Results:
 
     headers = dict(_header(each) for each in namespace.header)
     senders: dict[str, Sender] = {
-        "http": HttpSender(namespace.url, headers, namespace.timeout),
-        "grpc": GrpcSender(namespace.grpc_url, headers, namespace.timeout),
+        "http": HttpSender(
+            namespace.url, headers, namespace.timeout, tls_flags.https_of(namespace)
+        ),
+        "grpc": GrpcSender(
+            namespace.grpc_url, headers, namespace.timeout, tls_flags.grpc_of(namespace)
+        ),
     }
     comparison = Comparison(
         namespace.compare == "bytes",

@@ -24,6 +24,7 @@ from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
 from core_capture.replay.report import as_json
 from core_capture.replay.run import Replay
+from core_capture.replay.tls import Tls
 from frontends.http.message import encoded_event
 from frontends.own_ports import authority, credentials
 
@@ -166,10 +167,16 @@ def own_senders(
         raise unavailable(
             "a replay to this server needs an HTTP port that its options name; use core replay"
         )
+    if http.mutual:
+        raise unavailable(
+            "the HTTP port of this server demands a certificate of each client, and the server has none: use "
+            "core replay with --ssl-https-client-certificate-file"
+        )
     url = f"{'https' if http.encrypted else 'http'}://{place}"
     own = credentials(server.options, headers)
     # The certificate of this server is for its public name.
-    senders: dict[str, Sender] = {"http": HttpSender(url, own, _TIMEOUT_S, verifies=False)}
+    tls = Tls(verifies=False)
+    senders: dict[str, Sender] = {"http": HttpSender(url, own, _TIMEOUT_S, tls)}
     if grpc is None or grpc.encrypted or not (place := authority(grpc)):
         return senders, "http"
     senders["grpc"] = GrpcSender(place, own, _TIMEOUT_S)

@@ -16,6 +16,7 @@ import grpc.aio
 from core_capture.recording.headers import REDACTED
 from core_capture.records.record import Record
 from core_capture.replay.outcome import Outcome
+from core_capture.replay.tls import Tls
 
 _OF_THE_TRANSPORT = frozenset(
     (
@@ -39,17 +40,21 @@ class GrpcSender:
     address   host:port
     headers   metadata in place of those of the records
     timeout_s   for a whole call, unless its client had set a shorter one
+    tls         certificates; None without TLS. Raises CoreError(INVALID) for those that cannot be used
     """
 
-    def __init__(self, address: str, headers: Mapping[str, str], timeout_s: float):
+    def __init__(
+        self, address: str, headers: Mapping[str, str], timeout_s: float, tls: Tls | None = None
+    ):
         self._address = address.partition("://")[2] or address
         self._headers = {name.lower(): value for name, value in headers.items()}
         self._timeout_s = timeout_s
+        self._credentials = None if tls is None else tls.credentials()
         self._channel: grpc.aio.Channel | None = None
 
     async def send(self, record: Record, speed: float) -> Outcome:
         if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(self._address, options=_UNLIMITED)
+            self._channel = self._connected()
         start_ns = time.monotonic_ns()
         messages: list[bytes] = []
         came = asyncio.Condition()
@@ -71,6 +76,11 @@ class GrpcSender:
     async def close(self) -> None:
         if self._channel is not None:
             await self._channel.close()
+
+    def _connected(self) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self._address, options=_UNLIMITED)
+        return grpc.aio.secure_channel(self._address, self._credentials, options=_UNLIMITED)
 
     def _timeout_of(self, record: Record) -> float:
         for name, value in record.fields:

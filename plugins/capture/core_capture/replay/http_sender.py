@@ -14,6 +14,7 @@ from yarl import URL
 from core_capture.recording.headers import REDACTED
 from core_capture.records.record import Record
 from core_capture.replay.outcome import Outcome
+from core_capture.replay.tls import Tls
 
 _OF_THE_CONNECTION = frozenset(
     ("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade")
@@ -28,16 +29,17 @@ class HttpSender:
     url       http://host:port, https://host:port or host:port
     headers   fields that replace those of the records
     timeout_s   for a whole answer; 0 for no limit
-    verifies    whether the certificate of the server must be for the host of the URL
+    tls         certificates for https://. Raises CoreError(INVALID) for those that cannot be used
     """
 
     def __init__(
-        self, url: str, headers: Mapping[str, str], timeout_s: float, *, verifies: bool = True
+        self, url: str, headers: Mapping[str, str], timeout_s: float, tls: Tls | None = None
     ):
         self._url = url.rstrip("/") if "://" in url else f"http://{url}"
         self._headers = dict(headers)
         self._timeout_s = timeout_s
-        self._verifies = verifies
+        is_secure = self._url.startswith("https://")
+        self._context = (tls or Tls()).context() if is_secure else True
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, record: Record, speed: float) -> Outcome:
@@ -62,7 +64,7 @@ class HttpSender:
     async def _answer(self, record: Record) -> Outcome:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=self._verifies),
+                connector=aiohttp.TCPConnector(limit=0, ssl=self._context),
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=_ADDED,
                 auto_decompress=False,
