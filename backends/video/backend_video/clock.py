@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from av.video.frame import VideoFrame
 
 _NS = 1_000_000_000
@@ -32,11 +30,11 @@ class Clock:
 
         step_ns   time between frames: for frames without a stamp, and where stamps begin anew
         """
-        stamp = frame.pts
-        if stamp is None or frame.time_base is None:
+        stamp, time_base = frame.pts, frame.time_base
+        if stamp is None or time_base is None:
             found = self._after(self._gap_ns or step_ns)
         else:
-            own = int(stamp * Fraction(frame.time_base) * _NS)
+            own = stamp * time_base.numerator * _NS // time_base.denominator
             if self._shift is None:
                 self._shift = self._after(self._gap_ns) - own
             found = own + self._shift

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -115,7 +116,7 @@ class Decoder:
         if container is not None:
             container.close()
 
-    @property
+    @functools.cached_property
     def step_ns(self) -> int:
         return round(1e9 / float(self._stream.average_rate or _UNKNOWN_RATE))
 

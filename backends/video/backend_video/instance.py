@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,6 @@ from core.request import InferenceRequest
 
 if TYPE_CHECKING:
     from backend_video.backend import VideoModel
-
-_LOOK_S = 0.002  # how often a client that reads slowly is looked at
 
 
 class VideoInstance(ModelInstance):
@@ -88,12 +87,19 @@ class VideoInstance(ModelInstance):
                 # A client is known to be behind only some time after it got a frame: wait for the next one.
                 newest.wait()
                 while _is_behind(request):
-                    stop.wait(_LOOK_S)
+                    self._wait_for_client(request)
+                    stop.check()
                 if (seen := newest.take()) is None:
                     return
                 yield seen
         finally:
             newest.close()
+
+    def _wait_for_client(self, request: InferenceRequest) -> None:
+        """Wait until the client can take a frame, or the request is over."""
+        free = threading.Event()
+        self.loop.call_soon_threadsafe(request.when_free, free.set)
+        free.wait()
 
     def _named(self, request: InferenceRequest) -> tuple[str, bytes]:
         """Return the URL and the file of a request, of which one is empty."""

@@ -36,8 +36,9 @@ class Pictures:
         found = self._reformatter.reformat(frame, width, height, self._format, threads=1)
         if self._planar:
             return _nv12(found)
-        if found.planes[0].line_size == 3 * width:
-            return _bytes(found.planes[0])[: 3 * width * height].reshape(height, width, 3)
+        (plane,) = found.planes
+        if plane.line_size == 3 * width:
+            return _bytes(plane)[: 3 * width * height].reshape(height, width, 3)
         return np.ascontiguousarray(found.to_ndarray())
 
     def _size(self, width: int, height: int) -> tuple[int, int]:

@@ -14,6 +14,8 @@ from backend_video.newest import Newest
 from backend_video.source import Seen
 from backend_video.stop import Stop, Stopped
 
+from core.request import InferenceRequest
+
 STEP = 40_000_000
 
 
@@ -58,6 +60,13 @@ def test_a_reader_that_waits_gets_each_frame_and_then_the_error():
     newest.close()
 
 
+def latest(frames, request, stop):
+    """Return the frames of an instance with the policy `latest`, whose event loop calls at once."""
+    instance = VideoInstance()
+    instance.loop = SimpleNamespace(call_soon_threadsafe=lambda call, *given: call(*given))
+    return instance._paced(frames, SimpleNamespace(policy="latest"), True, request, stop)
+
+
 def test_a_client_that_is_behind_soon_after_a_frame_gets_the_newest_one_next(eventually):
     """The thread of the instance is ahead of the loop, which learns only then that the client is behind."""
     go, given, found = threading.Event(), [], []
@@ -70,22 +79,39 @@ def test_a_client_that_is_behind_soon_after_a_frame_gets_the_newest_one_next(eve
             stop.wait(0.05)
             given.append(index)
 
-    stop = Stop()
-    request = SimpleNamespace(paused=False, parent=None)
-    wishes = SimpleNamespace(policy="latest")
-    paced = VideoInstance._paced(None, frames(), wishes, True, request, stop)
+    stop, request = Stop(), InferenceRequest("frames", {})
+    paced = latest(frames(), request, stop)
     found.append(next(paced).index)
     reader = threading.Thread(target=lambda: found.append(next(paced).index))
     reader.start()
     time.sleep(0.05)  # it waits for a frame
-    request.paused = True
+    request.pause()
     go.set()
     eventually(lambda: len(given) == 5)
-    request.paused = False
+    assert found == [0]
+    request.resume()
     reader.join()
     paced.close()
 
     assert found == [0, 5]
+
+
+def test_a_client_that_is_behind_can_cancel(eventually):
+    stop, request, ended = Stop(), InferenceRequest("frames", {}), threading.Event()
+    request.on_cancel(stop.set)
+    request.pause()
+    paced = latest((seen(index) for index in range(3)), request, stop)
+
+    def read():
+        with pytest.raises(Stopped):
+            next(paced)
+        ended.set()
+
+    threading.Thread(target=read).start()
+    assert not ended.wait(0.05)
+    request.cancel()
+
+    assert ended.wait(10)
 
 
 def test_closing_ends_the_thread_and_the_source():
