@@ -18,8 +18,8 @@ from core.backend import Backend, Model
 class TvmModel(Model):
     """One model version.
 
-    ports   inputs and outputs of the function; outputs are None until the first instance, if the file does
-            not have them
+    ports   inputs and outputs of the function; outputs are not known until the first instance, if the file
+            does not have them
     """
 
     settings: Settings
@@ -41,7 +41,7 @@ class TvmModel(Model):
 
         Raises CoreError if the module is not for it, or its outputs do not fit the configuration.
         """
-        if self.ports.outputs is None:
+        if not self.ports.outputs_known:
             self.ports = with_outputs(
                 self.ports, self._loaded, device.kind, device.id, self.settings, self.name
             )

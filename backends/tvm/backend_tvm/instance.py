@@ -12,6 +12,7 @@ from backend_tvm.tensors import Port
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, internal
+from core.file_signature import outputs_without_dims
 
 if TYPE_CHECKING:
     from backend_tvm.backend import TvmModel
@@ -26,10 +27,11 @@ class TvmInstance(ModelInstance):
         model, config = self.model, self.model.config
         self._machine: Machine | None = model.machine_on(self.device)
         self._inputs = list(model.ports.inputs.values())
-        self._outputs = list(model.ports.outputs or {})
+        self._outputs = list(model.ports.outputs)
         self._names = [io.name for io in config.output]
         states = {s.output_name for s in config.sequence_batching.state}
         self._names += sorted(states - set(self._names))
+        self._without_dims = outputs_without_dims(config)
         self._batches = bool(config.max_batch_size)
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
@@ -51,7 +53,7 @@ class TvmInstance(ModelInstance):
     def _output(self, name: str, array: np.ndarray, batch: Batch) -> np.ndarray:
         if self._batches and (not array.ndim or len(array) != batch.rows):
             raise self._mixes_rows(name, array, batch)
-        if array.ndim == self._batches:  # a scalar, or a row without dims
+        if array.ndim == self._batches and name not in self._without_dims:
             array = array.reshape((*array.shape, 1))
         return array
 
@@ -64,5 +66,5 @@ class TvmInstance(ModelInstance):
 
 def _shaped(array: np.ndarray, port: Port) -> np.ndarray:
     """Return an array with the rank of its port. Elsewhere, dims [1] stand for no dims."""
-    rank = len(port.written)
+    rank = len(port.dims)
     return array if array.ndim == rank else array.reshape(array.shape[:rank])

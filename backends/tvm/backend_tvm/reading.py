@@ -18,7 +18,7 @@ from backend_tvm.elf import check_library
 from backend_tvm.executable import Function, functions_of
 from backend_tvm.params import read_params
 from backend_tvm.settings import Settings
-from backend_tvm.tensors import Ports, named
+from backend_tvm.tensors import Ports, named, sizes_of
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid, unsupported
 from core.model_file import check_readable, not_found
@@ -154,7 +154,7 @@ def _check_weights(
     if place not in function.types:
         return
     dtype, written = _type(function, place, model)
-    dims = tuple(int(each) if each.isdecimal() else -1 for each in written)
+    dims = sizes_of(written)
     fits = len(dims) == array.ndim and all(
         a in (b, -1) for a, b in zip(dims, array.shape, strict=True)
     )
@@ -181,7 +181,7 @@ def _ports(
         [_type(function, place, model) for place in places],
     )
     if not function.result:
-        return Ports(inputs, None)
+        return Ports(inputs, {}, outputs_known=False)
     try:
         types = [(each.dtype, each.dims) for each in tensor_types(function.result)]
     except ValueError as error:

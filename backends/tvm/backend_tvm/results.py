@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from backend_tvm.check import dtype_of
 from backend_tvm.machine import LoadedModule, text_of
 from backend_tvm.reading import names_of
 from backend_tvm.settings import Settings
@@ -40,5 +39,5 @@ def with_outputs(
 
 
 def _zeros(model: str, port: Port) -> np.ndarray:
-    dtype = dtype_of(model, port)
+    dtype = port.dtype_for(model)
     return np.zeros([1 if each < 0 else each for each in port.dims], dtype.numpy)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from backend_tvm.check import check
-from backend_tvm.complete import complete_from
 from backend_tvm.reading import read_model
 from backend_tvm.settings import settings_of
 from core.backend import Backend
@@ -20,6 +19,6 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     """
     settings = settings_of(config)
     ports = read_model(config, path, settings).ports
-    complete_from(ports, config, backend)
+    ports.fill(config, backend, "tvm")
     check(config, ports)
-    return ports.outputs is not None
+    return ports.outputs_known

@@ -10,48 +10,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core import dtypes
-from core.dtypes import DataType
+from core.file_signature import FileSignature, FileTensor
 
 _DTYPES = {str(each.numpy): each for each in dtypes.ALL if each not in (dtypes.BYTES, dtypes.BF16)}
-CARRIED = tuple(each.name for each in _DTYPES.values())
 
 
 @dataclass(frozen=True)
-class Port:
+class Port(FileTensor):
     """One parameter or result.
 
     type      TVM's name of the datatype
     written   dimensions as TVM writes them: ("n", "n * 2", "4")
     """
 
-    name: str
-    type: str
     written: tuple[str, ...]
-
-    @property
-    def dtype(self) -> DataType | None:
-        """Return the datatype; None for types that this backend does not carry."""
-        return _DTYPES.get(self.type)
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """Return the dimensions: -1 for any size; () for a scalar."""
-        return tuple(int(each) if each.isdecimal() else -1 for each in self.written)
+    carried = _DTYPES
 
 
 @dataclass(frozen=True)
-class Ports:
-    """The parameters and results of a function by name, in order.
-
-    outputs   None if the file does not have them: a run shows them
-    """
-
-    inputs: dict[str, Port]
-    outputs: dict[str, Port] | None
-
-    @property
-    def all(self) -> list[Port]:
-        return [*self.inputs.values(), *(self.outputs or {}).values()]
+class Ports(FileSignature[Port]):
+    """The parameters and results of a function by name, in order."""
 
     @property
     def batches(self) -> bool:
@@ -64,4 +42,12 @@ class Ports:
 
 def named(names: Iterable[str], types: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, Port]:
     """Return ports of these names, datatypes and dimensions."""
-    return {name: Port(name, dtype, dims) for name, (dtype, dims) in zip(names, types, strict=True)}
+    return {
+        name: Port(name, dtype, sizes_of(written), written)
+        for name, (dtype, written) in zip(names, types, strict=True)
+    }
+
+
+def sizes_of(written: Iterable[str]) -> tuple[int, ...]:
+    """Return dimensions that TVM has written as numbers: -1 for any size."""
+    return tuple(int(each) if each.isdecimal() else -1 for each in written)

@@ -281,6 +281,15 @@ def test_any_size_is_not_the_one_element_of_a_scalar(tmp_path, small, rank, batc
         )
 
 
+def test_rows_without_dims_may_be_so_in_the_configuration(tmp_path, small):
+    annotation = 'R.Tensor((b,), dtype="float32")'
+    contexts = [small.parameter("main", 0, "x", annotation), small.result("main", annotation)]
+    (tmp_path / "model.so").write_bytes(small.library(small.executable({"main": ["x"]}, contexts)))
+    text = 'input { name: "x" dims: 1 reshape { } } output { name: "output0" dims: 1 reshape { } }'
+
+    assert check_version(config_of(f"max_batch_size: 4 {text}"), tmp_path, backend)
+
+
 def test_parameters_of_one_name_are_named_by_the_configuration(tmp_path, small):
     contexts = [
         small.parameter("main", place, "x", f'R.Tensor((2,), dtype="{dtype}")')

@@ -79,6 +79,15 @@ def test_a_row_without_dims_is_one_element(serve):
     assert model(x=np.array([[3], [4]], np.float32))["output0"].tolist() == [[6], [8]]
 
 
+def test_rows_without_dims_may_be_so_in_the_configuration(serve):
+    text = """backend: "tvm" max_batch_size: 4
+        input { name: "x" data_type: TYPE_FP32 dims: 1 reshape { } }
+        output { name: "output0" data_type: TYPE_FP32 dims: 1 reshape { } }"""
+    model = serve(doubled(shape=("b",)), text)
+
+    assert model(x=np.array([[3], [4]], np.float32))["output0"].tolist() == [[6], [8]]
+
+
 def test_a_tensor_without_dims_is_one_element(serve):
     model = serve(doubled(shape=()))
 
