@@ -33,16 +33,15 @@ class Newest:
     def wait(self) -> None:
         """Wait until a frame waits, or the source has ended."""
         with self._changed:
-            while self._waiting is None and not self._done:
-                self._changed.wait()
+            self._changed.wait_for(self._has_news)
 
     def take(self) -> Seen | None:
         """Return the newest frame that was not taken, as soon as there is one; None after the last.
 
         Raises what the frames raise. Call it on one thread.
         """
-        self.wait()
         with self._changed:
+            self._changed.wait_for(self._has_news)
             seen, self._waiting = self._waiting, None
             if seen is None:
                 if self._error is not None:
@@ -56,6 +55,9 @@ class Newest:
         """End the thread. Sets `stop`."""
         self._stop.set()
         self._thread.join()
+
+    def _has_news(self) -> bool:
+        return self._waiting is not None or self._done
 
     def _run(self) -> None:
         error: BaseException | None = None

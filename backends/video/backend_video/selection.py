@@ -16,10 +16,19 @@ _EARLY_NS = 2_000_000  # stamps of films are rounded, to a millisecond in Matros
 def selected(
     frames: Generator[Seen, None, None], wishes: Wishes, stop: Stop
 ) -> Generator[Seen, None, None]:
-    """Yield the frames that the wishes ask for. The notice of a frame that is left out goes to the next one.
+    """Return a generator of the frames that the wishes ask for.
 
+    The notice of a frame that is left out goes to the next one.
     With `realtime`, each frame waits for its time. Raises what `frames` raises, and Stopped.
     """
+    if wishes.every > 1 or wishes.rate or wishes.duration_s or wishes.realtime:
+        return _chosen(frames, wishes, stop)
+    return frames  # all of them
+
+
+def _chosen(
+    frames: Generator[Seen, None, None], wishes: Wishes, stop: Stop
+) -> Generator[Seen, None, None]:
     grid = _Grid(wishes.rate) if wishes.rate else None
     end_ns = wishes.duration_s * 1e9 if wishes.duration_s else float("inf")
     begin_ns = 0
