@@ -74,6 +74,8 @@ class TrackerInstance(ModelInstance):
         if not self._batched:
             return self._tracks(stream, boxes, scores, classes)
         rows = [self._tracks(stream, *each) for each in zip(boxes, scores, classes, strict=True)]
+        if len(rows) == 1:
+            return [(name, number, array[None]) for name, number, array in rows[0]]
         return [
             (name, number, np.stack([row[i][2] for row in rows]))
             for i, (name, number, _) in enumerate(rows[0])
