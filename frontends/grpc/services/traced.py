@@ -16,9 +16,10 @@ Arrived = Callable[[InferenceResponse | CoreError | None, bool], None]
 def bring_context(tracing: Tracer, call: GrpcCall, request: InferenceRequest) -> None:
     """Set `request.trace` to the trace context in the call's metadata.
 
-    Do nothing if the tracer takes no context of clients, or if the metadata have no `traceparent`.
+    Do nothing if nothing is traced, if the tracer takes no context of clients, or if the metadata have no
+    `traceparent`.
     """
-    if not tracing.takes_context:
+    if not (tracing.on and tracing.takes_context):
         return
     parent = call.value("traceparent")
     if isinstance(parent, str):
@@ -37,7 +38,9 @@ def received(request: InferenceRequest, start_ns: int, end_ns: int) -> Trace | N
     Call it in the same iteration of the event loop in which the server accepted the request.
     """
     trace = request.trace
-    if not isinstance(trace, Trace):  # a SpanContext: the request was refused before it was traced
+    if not isinstance(
+        trace, Trace
+    ):  # None: not traced; a SpanContext: refused before it was traced
         return None
     trace.span("GRPC_WAITREAD", start_ns, end_ns)
     return trace
