@@ -35,6 +35,7 @@ cdef class RequestQueue:
     cdef dict _counts
     cdef Py_ssize_t _count
     cdef readonly bint timed
+    cdef bint _is_sorted  # whether requests that wait expire in the order of their lines
     cdef bint _simple
     cdef object _line
 

@@ -125,6 +125,7 @@ class RequestQueue:
         self._delayed = {level: deque() for level in self._levels}
         self._counts = dict.fromkeys(self._levels, 0)
         self._count = 0
+        self._is_sorted = True
         self.timed = any(policy.timeout_us for policy in self._policies.values())
         # Most queues have one level without limits. They use `_line` only.
         self._simple = not levels and self._policies[0] == QueuePolicy()
@@ -188,9 +189,13 @@ class RequestQueue:
         waiting.level = level
         if waiting.expiry_ns != _PUT_BACK:
             waiting.expiry_ns = request.arrival_ns + timeout_us * 1000 if timeout_us else 0
-        self._waiting[level].append(waiting)
+        line = self._waiting[level]
         if not self._simple:
+            # Requests may have waited elsewhere before, for their turn or for a look into the cache.
+            late = bool(line) and waiting.expiry_ns < line[-1].expiry_ns
+            self._is_sorted = not self._count or (self._is_sorted and not late)
             self._counts[level] += 1
+        line.append(waiting)
         self._count += 1
 
     def remove(self, waiting: QueuedRequest) -> bool:
@@ -260,26 +265,21 @@ class RequestQueue:
                 expiry_ns = waiting.expiry_ns
                 if expiry_ns > 0 and (not next_ns or expiry_ns < next_ns):
                     next_ns = expiry_ns
-                if expiry_ns > 0 and not policy.may_override:
+                if expiry_ns > 0 and self._is_sorted:
                     break
         return next_ns
 
     def _late(self, level: int, now_ns: int) -> list[QueuedRequest]:
-        """Return the requests of a level whose timeout has passed. Already delayed ones are not among them.
-
-        If requests cannot override the timeout, all wait equally long, so the first that is in time ends the
-        search.
-        """
-        policy = self._policies[level]
+        """Return the requests of a level whose timeout has passed, without those that are delayed already."""
         found: list[QueuedRequest] = []
-        if not policy.timeout_us:
+        if not self._policies[level].timeout_us:
             return found
         for waiting in self._waiting[level]:
             if waiting.expiry_ns == _PUT_BACK:
                 continue
             if waiting.expiry_ns <= now_ns:
                 found.append(waiting)
-            elif not policy.may_override:
+            elif self._is_sorted:
                 break
         return found
 

@@ -77,6 +77,16 @@ def test_a_request_whose_timeout_has_passed_is_refused():
     assert len(queue) == 1
 
 
+def test_a_request_whose_timeout_has_passed_is_refused_behind_one_that_arrived_later():
+    """It waited elsewhere before it came to the queue: for its turn, or for a look into the cache."""
+    queue = RequestQueue(QueuePolicy(timeout_us=100))
+    later, earlier = entry(queue, at_ns=50 * US), entry(queue, at_ns=0)
+
+    assert queue.next_expiry_ns() == 100 * US
+    assert queue.expire(now_ns=100 * US) == [earlier]
+    assert list(queue.in_order()) == [later]
+
+
 def test_a_rescheduled_request_never_expires():
     queue = RequestQueue(QueuePolicy(timeout_us=10, size=1))
     again = entry(queue)
