@@ -53,8 +53,9 @@ class CudaPlace(DevicePlace):
     def fill(self, tensor: Tensor) -> None:
         """Copy an output to the start of this place, and wait until the copy is done.
 
-        A contiguous tensor on any CUDA GPU is copied directly. Every other tensor is copied from host memory,
-        where a tensor of a device is copied first. Raises CoreError(INTERNAL) if the place is too small.
+        A contiguous tensor on a CUDA GPU is copied directly, if its framework exports it. Every other tensor
+        is copied from host memory, where a tensor of a device is copied first. Raises CoreError(INTERNAL) if
+        the place is too small.
         """
         size = tensor.byte_size
         if size > self.nbytes:
@@ -64,8 +65,13 @@ class CudaPlace(DevicePlace):
         runtime, device = self._region.runtime, self._region.status.device_id
         if tensor.device is not None and tensor.device[0] == dlpack.CUDA:
             array = tensor.value  # kept until the copy is done
-            found = dlpack.array_info(dlpack.exported(array))
-            if found.in_order:
+            try:
+                found = dlpack.array_info(dlpack.exported(array))
+            except (
+                BufferError
+            ):  # PyTorch raises it if another device is the current one of this thread
+                found = None
+            if found is not None and found.in_order:
                 runtime.between(self._address, device, found.address, found.device[1], size)
                 return
         runtime.from_host(self._address, np.frombuffer(tensor.raw, np.uint8), device)
