@@ -7,7 +7,7 @@ Frontends of one server share objects through `server.shared(factory)`: one obje
 which the server closes when it stops. `server.on_reload(listener)` registers a listener, which the server
 calls when it reads its files again.
 
-A frontend uses core.server.InferenceServer only. With `--allow-NAME=false` the server does not import it.
+A frontend reaches the server by InferenceServer only. With `--allow-NAME=false` nothing imports it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Frontend(Protocol):
-    """One protocol on one port. Loop thread only.
+    """One protocol on one port or socket, or what starts and stops with them. Loop thread only.
 
     name      name of its entry point
     enabled   whether the options enable it; the server never starts a disabled frontend
@@ -35,11 +35,12 @@ class Frontend(Protocol):
     async def start(self) -> None:
         """Listen. The server may still load models; ask it whether it is ready.
 
-        Logs "Started … at ADDRESS:PORT". Raises CoreError(UNAVAILABLE) if it cannot listen.
+        Logs "Started … at ADDRESS:PORT", or at a path. Raises CoreError: UNAVAILABLE if it cannot listen,
+        INVALID for wrong certificates.
         """
 
     async def stop(self, timeout_s: float) -> None:
-        """Refuse new requests, wait at most `timeout_s` for the running ones, then close all connections.
+        """Refuse new requests, wait for the running ones, about `timeout_s` at most, then close all.
 
         Never raises. A second call does nothing.
         """

@@ -122,9 +122,9 @@ def families_of_values(values: Iterable[Any]) -> list[Family]:
 
 
 def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
-    """Return every family once, with one sample for each set of labels.
+    """Return every family once, with one sample for each suffix and set of labels.
 
-    `together` of a family says how its samples are combined. Quantiles are those of all durations.
+    `together` of a family says how. Summaries are added up; quantiles are of the recent durations of all.
     """
     found: dict[str, Family] = {}
     samples: dict[tuple[Any, ...], Sample] = {}  # by name of the family, suffix and labels

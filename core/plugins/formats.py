@@ -8,8 +8,8 @@ backend, then further words in brackets: `mine:mine_plan [file, folder]`.
     file, folder   form of the model; default: file
     a number       position in Triton's search of a version directory; formats without one come last
     trust          to read the file can mean to run code in it, as with pickles
-    must_exist     the backend has no default format: a file decides, or its name
-    other words    synonyms of the platform word
+    must_exist     the backend's name alone is not enough: the file is there, or file or platform is named
+    other words    synonyms of Triton's name of the format (`mine_plan`)
 Nothing is imported.
 """
 

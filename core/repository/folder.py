@@ -69,7 +69,7 @@ def stamp_of(folder: Path) -> str:
 def _list(
     folder: Path | str, prefix: str = "", above: tuple[tuple[int, int], ...] = ()
 ) -> dict[str, str]:
-    """Return the Listing below `folder`, with folders; {} if it is gone, or among those `above` it."""
+    """Return the Listing below `folder` without __pycache__; {} if it is gone, or a link to one `above`."""
     found: dict[str, str] = {}
     try:
         status = os.stat(folder)

@@ -165,16 +165,17 @@ class Router:
         of a route requires (unless the route is open), 405 for a method that the route does not have. The
         first of these that applies is returned.
         """
-        if (found := self._queue(method, path)) is None:
+        if (found := self._fitting(method, path)) is None:
             return refusal(self.unknown, "Not Found")
-        return self.led(*found, method, headers)
+        return self.checked(*found, method, headers)
 
     def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
-        """Return which roles the caller of a request needs; None for an open route or without a route.
+        """Return the category of a request and its roles; None for an open route or without a route.
 
-        path   without its query
+        path      without its query
+        headers   for routers of plugins; this one ignores them
         """
-        if (found := self._queue(method, path)) is None:
+        if (found := self._fitting(method, path)) is None:
             return None
         route, _ = found
         if route.is_open:
@@ -186,7 +187,7 @@ class Router:
 
         path   without its query
         """
-        found = self._queue(method, path)
+        found = self._fitting(method, path)
         return {} if found is None else found[1]
 
     def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
@@ -205,7 +206,7 @@ class Router:
         fits = (route.methods for route in self._table if route.path.fullmatch(path))
         return frozenset().union(*fits)
 
-    def _queue(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
+    def _fitting(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
         """Return the first route that fits path and method, or the first that fits the path, or None.
 
         The named parts of the path come with it.
@@ -218,7 +219,7 @@ class Router:
                 other = other or (route, found.groupdict())
         return other
 
-    def led(
+    def checked(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | HttpResponse:
         """Return the Match for a route that fits the path, or the response that refuses the request.

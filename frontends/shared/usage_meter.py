@@ -85,16 +85,17 @@ class UsageReport:
         return Tensor(name, BOOL, shape, array=np.ones(shape, bool))
 
 
-_reports: dict[str, UsageReport] = {}  # of the last signature of each name
+_reports: dict[tuple[str, int], UsageReport] = {}  # of the last signature of each version
 
 
 def report_of(signature: Signature) -> UsageReport | None:
     """Return how a model reports tokens; None if it does not."""
     if PROMPT not in signature.outputs and GENERATED not in signature.outputs:
         return None
-    found = _reports.get(signature.name)
+    version = signature.name, signature.version
+    found = _reports.get(version)
     if found is None or found.signature is not signature:
-        found = _reports[signature.name] = UsageReport(signature)
+        found = _reports[version] = UsageReport(signature)
     return found
 
 
@@ -126,10 +127,10 @@ class UsageMeter:
         *,
         counts_prompt: bool = True,
     ) -> Reply:
-        """Write the caller's number into a request, and hand it to its model; return its reply.
+        """Write the caller's number into a request, hand it to its model, and return the reply.
 
-        A model that reports no tokens costs none, and its reply is that of `ask`. For any other model, raises
-        Exhausted if the caller has no tokens left.
+        If the model reports tokens and the call is limited or logged, the request also asks for the counts.
+        Raises Exhausted if the caller has no tokens left then. Otherwise the reply is that of `ask`.
         ask             hands a request to an endpoint
         counts_prompt   False if another request of the call counts the same prompt
         """

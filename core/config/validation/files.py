@@ -29,10 +29,9 @@ def check_files(config: ModelConfig) -> None:
 
 
 def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield (field, path) of each file that a configuration names.
+    """Yield (field, path in a folder of the model) of each file that a configuration names; "" if not set.
 
-    Paths are relative to a folder of the model; "" is a field that is not set. The path of a label file comes
-    only if it has a zero byte: `signature_of` checks the others.
+    Of label files, only paths with a zero byte come: `signature_of` checks the others.
     """
     yield "default_model_filename", config.default_model_filename
     for capability, path in sorted(config.cc_model_filenames.items()):

@@ -138,7 +138,7 @@ def _gauges(plain: Labelled) -> list[Family]:
 
 
 def _of_loads(plain: Labelled, every: Iterable[ModelVersion], results: Results) -> list[Family]:
-    """Return families: whether each wanted version is ready; loads and unloads by model and result."""
+    """Return families: which wanted or READY versions can serve; loads and unloads by model and result."""
     serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
     missing = [
         Sample(labels_of(version), 0)

@@ -61,10 +61,10 @@ class Watch:
 
 
 def open_sources(options: Options, worker: int | None = None) -> Mapping[str, MetricSource]:
-    """Return plugin name → its source, and reserve the names of its families. `worker` is as in Watch.
+    """Return plugin name → its source. Models cannot use the names of its families from now on.
 
-    Raises CoreError(INTERNAL) for what is no MetricSource, CoreError(INVALID) for a family that exists,
-    and what `plugins.ask_each` raises.
+    `worker` is as in Watch. Raises CoreError(INTERNAL) for what is no MetricSource, CoreError(INVALID) for a
+    family that core or another plugin has, and what `plugins.ask_each` raises.
     """
     sources, taken = {}, set(CATALOG)
     for plugin, source in plugins.ask_each(

@@ -15,8 +15,8 @@ VERSION = ("model", "version")
 class Entry:
     """A metric family.
 
-    labels     in addition to the tags of a model, and to gpu_uuid if `instances`
-    given      condition under which it is exposed; "" for always
+    labels     in addition to namespace and tags of a model, and to gpu_uuid if `instances`
+    given      when it is exposed, as words for a page of docs; "" for always
     together   how values of several workers are combined; see Family
     instances  whether its values come from the instances of a model, which may all be on one GPU
     """
@@ -158,13 +158,18 @@ LATENCIES = [
 ]
 
 CACHE = [
-    Entry(name, "counter", text, VERSION, _CACHED, instances=True)
-    for name, text in (
-        ("nv_cache_num_hits_per_model", "Number of cache hits per model"),
-        ("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds"),
-        ("nv_cache_num_misses_per_model", "Number of cache misses per model"),
+    Entry(name, "counter", text, VERSION, given, instances=True)
+    for name, given, text in (
+        ("nv_cache_num_hits_per_model", _CACHED, "Number of cache hits per model"),
+        (
+            "nv_cache_hit_duration_per_model",
+            f"{_COUNTERS}, {_CACHED}",
+            "Total cache hit duration per model, in microseconds",
+        ),
+        ("nv_cache_num_misses_per_model", _CACHED, "Number of cache misses per model"),
         (
             "nv_cache_miss_duration_per_model",
+            f"{_COUNTERS}, {_CACHED}",
             "Total cache miss (insert+lookup) duration per model, in microseconds",
         ),
     )

@@ -2,7 +2,7 @@
 """The events of a stream on their way to the client.
 
 Reply ─► [TextEvents] ─► [EventQueue] ─► [PartWriter] ─► transport.  While the client keeps up, an event is
-written in the same call in which its response arrives: no coroutine runs and nothing waits.
+written in the call in which its response arrives, or with others at most 2 ms later: no coroutine runs.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -51,10 +51,10 @@ cdef class PartWriter:
         self._held = []
 
     cdef bint send(self, bytes part) except -1:
-        """Write a part, now or at most 2 ms later, and return True. Return False if it must wait.
+        """Write a part, now or at most 2 ms later, and return True. Return False if the caller must queue it.
 
-        It must wait while the client is behind or another part is being written, if it is large, and once the
-        connection closes.
+        That is while the client is behind or another part is being written, if it is large, and once the
+        connection closes, unless an earlier part waits here: both are dropped then.
         """
         cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
         cdef double since

@@ -86,12 +86,12 @@ class SageMakerRouter(Router):
         """Return the named parts of a path unchanged, because its model names are hashes of SageMaker."""
         return match.captures
 
-    def led(
+    def checked(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | HttpResponse:
         if route.category == "model-repository" and method not in route.methods:
             return refusal(self.unknown, f"there is no {method} here")
-        return super().led(route, captures, method, headers)
+        return super().checked(route, captures, method, headers)
 
 
 def table(root: str) -> tuple[Route, ...]:

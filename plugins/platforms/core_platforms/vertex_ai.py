@@ -101,7 +101,7 @@ class VertexAIRouter(Router):
                 inference = route.category == "inference"
                 if not (route.looks or inference or route.methods == {"GET"}):
                     return refusal(403, f"'{target[1:]}' is for the HTTP port of the server only")
-                return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
+                return self.checked(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
 
     def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
