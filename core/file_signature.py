@@ -15,6 +15,8 @@ from core.config import ModelConfig
 from core.dtypes import DataType
 from core.errors import invalid, unsupported
 
+T = TypeVar("T", bound="FileTensor")
+
 
 @dataclass(frozen=True)
 class FileTensor:
@@ -72,9 +74,6 @@ class FileTensor:
             )
 
 
-T = TypeVar("T", bound=FileTensor)
-
-
 @dataclass(frozen=True)
 class FileSignature(Generic[T]):
     """Inputs and outputs of a file by name, in its order.
@@ -98,7 +97,7 @@ class FileSignature(Generic[T]):
     def fill(self, config: ModelConfig, backend: Backend, name: str) -> None:
         """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
 
-        Dims that include the batch are those of a model without max_batch_size.
+        If dims include that of the batch, max_batch_size stays 0.
 
         name   of the backend in --backend-config
         Raises CoreError for an entry that is not in the file, and a datatype that requests cannot carry.
@@ -134,8 +133,7 @@ class FileSignature(Generic[T]):
             raise completion.wrong_inputs(config.name, given, self.inputs, missing)
         for kind, name, number, dims in _entries(config):
             if kind == "input" or self.outputs_known:
-                tensor = self._tensor(kind, name)
-                tensor.check(config, number, None if name in loose else dims)
+                self._tensor(kind, name).check(config, number, None if name in loose else dims)
 
     def _tensor(self, kind: str, name: str) -> T:
         """Return an "input" or "output". Raises CoreError(INVALID) if there is none."""
