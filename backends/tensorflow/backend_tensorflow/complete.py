@@ -6,25 +6,19 @@ config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from backend_tensorflow.check import dims_of, dtype_of, unexpected
+from backend_tensorflow.check import ragged_tensors
 from backend_tensorflow.files import model_files
 from backend_tensorflow.installed import import_tensorflow
 from backend_tensorflow.saved_model import read_signature
 from backend_tensorflow.settings import settings_of
 from backend_tensorflow.tensors import Port, Ports
 from core.backend import Backend
-from core.completion import (
-    default_max_batch_size,
-    fill_max_batch_size,
-    fill_scheduler,
-    is_described,
-    tensors_of_the_server,
-)
+from core.completion import default_max_batch_size, fill_max_batch_size, is_described
 from core.config import ModelConfig
+from core.file_signature import is_complete
 
 logger = logging.getLogger("core")
 
@@ -35,11 +29,8 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   the version's folder
     Raises CoreError if the model cannot be read, or if an entry does not fit it.
     """
-    if is_described(config) and (
-        config.max_batch_size <= 1 or config.WhichOneof("scheduling_choice")
-    ):
-        return
-    complete_from(read_ports(config, path), config, backend)
+    if not is_complete(config):
+        complete_from(read_ports(config, path), config, backend)
 
 
 def read_ports(config: ModelConfig, path: Path) -> Ports:
@@ -54,47 +45,30 @@ def read_ports(config: ModelConfig, path: Path) -> Ports:
 
 
 def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
-    """Fill in what a configuration lacks; raises the errors of `complete` about entries."""
-    if is_described(config):
-        if ports.batches:
-            fill_scheduler(config)
-        return
-    if ports.batches:
-        if not config.max_batch_size:
-            fill_max_batch_size(config, max(1, default_max_batch_size(backend, "tensorflow")))
-        fill_scheduler(config)
-    reserved_inputs, reserved_outputs = tensors_of_the_server(config)
-    _complete_tensors(config, config.input, ports.inputs, "input", reserved_inputs)
-    _complete_tensors(config, config.output, ports.outputs, "output", reserved_outputs)
+    """Fill in what a configuration lacks; raises the errors of `complete` about entries.
 
-
-def _complete_tensors(
-    config: ModelConfig,
-    entries: Any,
-    ports: Mapping[str, Port],
-    kind: str,
-    reserved: Iterable[str],
-) -> None:
-    """Fill in data_type and dims where the entries lack them.
-
-    If there are no entries, first add one for each port that is not reserved.
+    Rows of scalars get dims [1] and an empty reshape.
     """
-    if not entries:
-        for name in ports:
-            if name not in reserved:
-                entries.add(name=name)
-    for entry in entries:
-        if (port := ports.get(entry.name)) is None:
-            raise unexpected(entry.name, ports, kind)
-        entry.data_type = entry.data_type or dtype_of(config.name, port).number
-        if not entry.dims:
-            entry.dims.extend(dims_of(port, config))
-            if port.dims is None:
-                logger.warning(
-                    "model '%s' does not say how many dimensions '%s' has; it is taken for a vector. "
-                    "Describe inputs and outputs in config.pbtxt for other shapes, and for batches",
-                    config.name,
-                    port.name,
-                )
-            if config.max_batch_size and port.dims == (-1,):  # rows are scalars in the model
-                entry.reshape.SetInParent()
+    lacks_batch = ports.batches and not (config.max_batch_size or is_described(config))
+    if lacks_batch and ragged_tensors(config, ports):  # the dims of these never include the batch
+        fill_max_batch_size(config, max(1, default_max_batch_size(backend, "tensorflow")))
+    sides: list[tuple[Any, dict[str, Port]]]
+    sides = [(config.input, ports.inputs), (config.output, ports.outputs)]
+    before = [{io.name for io in entries if io.dims} for entries, _ in sides]
+    ports.fill(config, backend, "tensorflow")
+    for (entries, there), described in zip(sides, before, strict=True):
+        for entry in entries:
+            if entry.name not in described:
+                _complete_shape(entry, there[entry.name], config)
+
+
+def _complete_shape(entry: Any, port: Port, config: ModelConfig) -> None:
+    if port.any_rank:
+        logger.warning(
+            "model '%s' does not say how many dimensions '%s' has; it is taken for a vector. "
+            "Describe inputs and outputs in config.pbtxt for other shapes, and for batches",
+            config.name,
+            port.name,
+        )
+    elif config.max_batch_size and port.dims == (-1,):
+        entry.reshape.SetInParent()

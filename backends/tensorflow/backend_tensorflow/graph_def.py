@@ -12,7 +12,7 @@ from typing import Any
 
 from backend_tensorflow.files import text_of, unreadable
 from backend_tensorflow.framework import v1
-from backend_tensorflow.tensors import TYPES, Port, Ports
+from backend_tensorflow.tensors import TYPES, Port, Ports, port_of
 from core.completion import tensors_of_the_server
 from core.config import ModelConfig
 from core.errors import invalid
@@ -120,5 +120,5 @@ def _ports(tensors: dict[str, Any]) -> dict[str, Port]:
             -1 if each is None else each for each in tensor.shape.as_list()
         )
         type_ = TYPES.get(tensor.dtype.base_dtype.as_datatype_enum, str(tensor.dtype))
-        found[name] = Port(name, tensor.name, type_, None if dims is False else dims)
+        found[name] = port_of(name, tensor.name, type_, None if dims is False else dims)
     return found

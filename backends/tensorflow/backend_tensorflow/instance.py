@@ -14,6 +14,7 @@ from core.backend import ModelInstance
 from core.batch import Batch
 from core.completion import tensors_of_the_server
 from core.errors import CoreError, internal
+from core.file_signature import outputs_without_dims
 from core.ragged import batch_inputs, scattered
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ class TensorFlowInstance(ModelInstance):
         names += sorted({s.output_name for s in config.sequence_batching.state} - set(names))
         self._names = names
         self._batches = bool(config.max_batch_size)
-        # Other outputs of scalars get the dims [1] here.
-        self._reshaped = {io.name for io in config.output if io.HasField("reshape")}
+        self._without_dims = outputs_without_dims(config)
         self._scattered = {name for each in config.batch_output for name in each.target_name}
         self._ragged = {io.name for io in config.input if io.allow_ragged_batch}
         self._session: Session | None = model.sessions.take(self.device)
@@ -83,9 +83,9 @@ class TensorFlowInstance(ModelInstance):
 
     def _fed(self, array: np.ndarray, port: Port) -> np.ndarray:
         """Return an array as the graph takes it: dims [1] of a configuration stand for no dims."""
-        if port.dims is not None and array.ndim != len(port.dims) and port.name not in self._ragged:
+        if array.ndim != len(port.dims) and not port.any_rank and port.name not in self._ragged:
             array = array.reshape(array.shape[: len(port.dims)])
-        return array.view(_bfloat16()) if port.dtype is dtypes.BF16 else array
+        return array.view(_bfloat16()) if port.type == "bfloat16" else array
 
     def _sent(self, name: str, array: np.ndarray, batch: Batch) -> np.ndarray:
         """Return an array as core takes it."""
@@ -96,7 +96,7 @@ class TensorFlowInstance(ModelInstance):
             return array
         if self._batches and (not array.ndim or len(array) != batch.rows):
             raise self._mixes_rows(name, array, batch)
-        if array.ndim == self._batches and name not in self._reshaped:
+        if array.ndim == self._batches and name not in self._without_dims:
             array = array.reshape((*array.shape, 1))
         return array
 

@@ -13,7 +13,7 @@ from typing import Any
 from backend_tensorflow.files import SAVED_MODEL_FILE, unreadable
 from backend_tensorflow.messages import SavedModel
 from backend_tensorflow.settings import Settings
-from backend_tensorflow.tensors import TYPES, Port, Ports
+from backend_tensorflow.tensors import TYPES, Port, Ports, port_of
 from core.errors import invalid
 from core.model_file import check_readable
 
@@ -98,17 +98,17 @@ def _parts(name: str, info: Any) -> Iterator[Port]:
     if kind == "composite_tensor":
         for i, each in enumerate(info.composite_tensor.components):
             given = f"{name}_{i}" if i else name
-            yield Port(given, each.name, _type(each.dtype), _dims(each.tensor_shape), part=True)
+            yield port_of(given, each.name, _type(each.dtype), _dims(each.tensor_shape), part=True)
     elif kind == "coo_sparse":
         sparse, dims = info.coo_sparse, _dims(info.tensor_shape)
         rank = -1 if dims is None else len(dims)
         values = sparse.values_tensor_name, _type(info.dtype), (-1,)
-        yield Port(f"{name}_indices", sparse.indices_tensor_name, "int64", (-1, rank), part=True)
-        yield Port(f"{name}_values", *values, part=True)
+        yield port_of(f"{name}_indices", sparse.indices_tensor_name, "int64", (-1, rank), part=True)
+        yield port_of(f"{name}_values", *values, part=True)
         shape = sparse.dense_shape_tensor_name, "int64", (rank,)
-        yield Port(f"{name}_dense_shape", *shape, part=True)
+        yield port_of(f"{name}_dense_shape", *shape, part=True)
     else:
-        yield Port(name, info.name, _type(info.dtype), _dims(info.tensor_shape))
+        yield port_of(name, info.name, _type(info.dtype), _dims(info.tensor_shape))
 
 
 def _type(number: int) -> str:

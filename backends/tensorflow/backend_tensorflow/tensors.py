@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core import dtypes
-from core.dtypes import DataType
+from core.config import ModelConfig
+from core.file_signature import FileSignature, FileTensor
 
 # Number of a datatype in TensorFlow's types.proto → its name.
 TYPES = {
@@ -42,50 +43,41 @@ _DTYPES |= {"string": dtypes.BYTES, "bfloat16": dtypes.BF16}
 
 
 @dataclass(frozen=True)
-class Port:
+class Port(FileTensor):
     """One input or output.
 
-    name     for clients
-    tensor   name in the graph, such as "dense/BiasAdd:0"
-    type     a name in TYPES
-    dims     -1 for any size; () for a scalar; None for any number of dimensions
-    part     whether it is a component of a ragged or sparse tensor, which has no rows of its own
+    name       for clients
+    type       a name in TYPES
+    tensor     name in the graph, such as "dense/BiasAdd:0"
+    part       whether it is a component of a ragged or sparse tensor, which has no rows of its own
+    any_rank   whether it may have any number of dimensions; `dims` is (-1,) then, and includes no batch
     """
 
-    name: str
     tensor: str
-    type: str
-    dims: tuple[int, ...] | None
     part: bool = False
-
-    @property
-    def dtype(self) -> DataType | None:
-        """Return the datatype; None for types that the protocol cannot carry."""
-        return _DTYPES.get(self.type)
+    any_rank: bool = False
+    carried = _DTYPES
+    advice = "which cannot be sent to clients; export the model with one of"
 
     @property
     def shape(self) -> str:
         """Return the dims as text."""
-        return "of any rank" if self.dims is None else str(list(self.dims))
+        return "of any rank" if self.any_rank else str(list(self.dims))
+
+    def dims_in(self, config: ModelConfig) -> tuple[int, ...]:
+        """Return the dims that a configuration gives it; a tensor of any rank is a vector."""
+        return self.dims if self.any_rank else super().dims_in(config)
 
 
 @dataclass(frozen=True)
-class Ports:
+class Ports(FileSignature[Port]):
     """The inputs and outputs of a model by name, in the order of their names."""
-
-    inputs: dict[str, Port]
-    outputs: dict[str, Port]
-
-    @property
-    def all(self) -> list[Port]:
-        return [*self.inputs.values(), *self.outputs.values()]
 
     @property
     def batches(self) -> bool:
         """Return whether the first dimension of every tensor is open: it is that of the batch."""
-        return all(port.dims is not None and port.dims[:1] == (-1,) for port in self.all) and not (
-            self.has_parts
-        )
+        apart = self.has_parts or any(port.any_rank for port in self.all)
+        return super().batches and not apart
 
     @property
     def has_parts(self) -> bool:
@@ -103,6 +95,13 @@ class Ports:
             and values in self.inputs
             and (port.type, port.dims) == ("int64", (-1,))
         )
+
+
+def port_of(
+    name: str, tensor: str, type_: str, dims: tuple[int, ...] | None, *, part: bool = False
+) -> Port:
+    """Return the port of a tensor in a graph; dims None stands for any number of dimensions."""
+    return Port(name, type_, (-1,) if dims is None else dims, tensor, part, dims is None)
 
 
 def listed(ports: Iterable[Port]) -> str:

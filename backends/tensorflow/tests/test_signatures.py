@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 from backend_tensorflow import backend
@@ -218,6 +219,57 @@ def test_a_pointer_of_git_lfs_is_an_error(tmp_path):
 def test_what_contradicts_the_model_is_an_error_of_a_check(tmp_path, signature, text, error):
     with pytest.raises(CoreError, match=error):
         checked(tmp_path, signature, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "batch"),
+    [
+        ('input { name: "x" dims: [ -1, 3 ] }', 0),
+        ('output { name: "y" dims: [ 7 ] }', 0),
+        ('output { name: "y" dims: [ 1 ] }', 4),
+        ('batch_output { target_name: "y" } output { name: "y" dims: [ -1 ] }', 4),
+    ],
+)
+def test_dims_with_the_batch_are_for_a_model_without_max_batch_size(tmp_path, text, batch):
+    assert checked(tmp_path, ROWS, text).max_batch_size == batch
+
+
+def test_rows_without_dims_have_one_element_in_any_form(tmp_path):
+    rows = {"x": (FLOAT, (-1,))}, {"y": (FLOAT, (-1,))}
+
+    for dims in ("dims: 1", "dims: 1 reshape { }", "dims: 1 reshape { shape: 1 }"):
+        checked(tmp_path, rows, f'max_batch_size: 2 input {{ name: "x" {dims} }}')
+    with pytest.raises(CoreError, match=r"'x': the model has dims \[1\], the configuration \[-1\]"):
+        checked(tmp_path, rows, 'max_batch_size: 2 input { name: "x" dims: -1 }')
+
+
+STATE = 'sequence_batching { state { input_name: "x" output_name: "y" data_type: %s dims: %s } }'
+CONTROL = 'sequence_batching { control_input { name: "x" control { %s } } }'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (STATE % ("TYPE_FP32", "3"), None),
+        (STATE % ("TYPE_FP32", "4"), r"'x': the model has dims \[3\], the configuration \[4\]"),
+        (
+            STATE % ("TYPE_FP64", "3"),
+            "expects datatype TYPE_FP64 for 'x', model provides TYPE_FP32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]",
+            "expects datatype TYPE_INT32 for 'x', model provides TYPE_FP32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ]",
+            r"'x': the model has dims \[3\], the configuration \[1\]",
+        ),
+    ],
+)
+def test_states_and_controls_are_compared_with_the_model(tmp_path, text, error):
+    same = {"x": (FLOAT, (-1, 3))}, {"y": (FLOAT, (-1, 3))}
+    with pytest.raises(CoreError, match=error) if error else nullcontext():
+        checked(tmp_path, same, f"max_batch_size: 4 {text}")
 
 
 def test_a_tensor_of_any_number_of_dimensions_is_taken_for_a_vector(tmp_path, caplog):
