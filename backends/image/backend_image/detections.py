@@ -93,10 +93,13 @@ class Detections(RequestStage):
         order = (-value[chosen]).argsort(kind="stable")[: self._candidates]
         chosen = chosen[order]
         corners = self._corners(boxes[chosen])
+        if not np.isfinite(corners).all():
+            finite = np.isfinite(corners).all(axis=1)
+            chosen, corners = chosen[finite], corners[finite]
         sizes = corners[:, 2:] - corners[:, :2]
-        if not (np.isfinite(corners).all() and (sizes > 0).all()):
-            sound = np.isfinite(corners).all(axis=1) & (sizes > 0).all(axis=1)
-            chosen, corners, sizes = chosen[sound], corners[sound], sizes[sound]
+        if not (sizes > 0).all():
+            filled = (sizes > 0).all(axis=1)
+            chosen, corners, sizes = chosen[filled], corners[filled], sizes[filled]
         best = scores[chosen].argmax(axis=1)
         kept = self._without_duplicates(corners, sizes, best)
         corners = corners[kept]
