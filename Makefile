@@ -43,16 +43,16 @@ test-portable: .venv/.test  ## the tests without what only Linux has, see docs/o
 	CORE_PORTABLE=1 .ci/test $(BIN) -rs tests/unit tests/flow tests/integration tests/conformance backends/python $(ARGS)
 
 test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, in an environment of its own of several GB
-	CORE_PATIENCE_S=600 .venv-vllm/bin/python -m pytest -rs --timeout=1800 backends/vllm $(ARGS)
+	CORE_PATIENCE_S=600 .venv-vllm/bin/python -m pytest --timeout=1800 backends/vllm $(ARGS)
 
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
-	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest -rs --timeout=600 plugins/ray $(ARGS)
+	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
 test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle, TVM, DALI
-	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest -rs --timeout=1800 backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py plugins/tfserving/tests/test_client.py $(ARGS)
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest -rs --timeout=1800 backends/paddle $(ARGS)
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest -rs --timeout=1800 backends/tvm $(ARGS)
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest -rs --timeout=1800 backends/dali $(ARGS)
+	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py plugins/tfserving/tests/test_client.py $(ARGS)
+	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/paddle $(ARGS)
+	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/tvm $(ARGS)
+	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/dali $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -76,7 +76,7 @@ test-kserve: .venv/.test  ## balance requests over three servers of unequal spee
 	PYTHONPATH=.:tests $(BIN)/python -m balancing $(ARGS)
 
 test-kserve-sdk: build/kserve/.made .venv/.test  ## KServe's SDK in front of a server, and its types, in an environment of its own of 500 MB
-	CORE_KSERVE=$(CURDIR)/build/kserve $(BIN)/pytest -rs --timeout=600 tests/deploy/kserve_sdk $(ARGS)
+	CORE_KSERVE=$(CURDIR)/build/kserve $(BIN)/pytest --timeout=600 tests/deploy/kserve_sdk $(ARGS)
 
 bench: .venv/.release  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -100,7 +100,7 @@ test-replay: .venv/.test  ## the traffic of the conformance suite, recorded and 
 	PYTHONPATH=.:tests $(BIN)/python -m replay $(ARGS)
 
 test-settings: .venv/.test  ## a thousand changes of live settings under load, in a real server
-	CORE_SETTINGS_CHANGES=1000 $(BIN)/python -m pytest -rs plugins/settings/tests/test_processes.py $(ARGS)
+	CORE_SETTINGS_CHANGES=1000 $(BIN)/python -m pytest plugins/settings/tests/test_processes.py $(ARGS)
 
 soak-router: .venv/.test  ## a router before three servers that are killed, ended, drained; SECONDS=120 is shorter
 	PYTHONPATH=.:tests $(BIN)/python -m router_soak --seconds $(or $(SECONDS),600) $(ARGS)
