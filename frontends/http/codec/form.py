@@ -79,8 +79,9 @@ def read(
     signature    inputs of the model
     body         not compressed; UINT8 tensors may view it
     most_bytes   limit of the body in bytes (--http-max-input-size)
-    Raises CoreError(INVALID) for a malformed form, for a part that does not fit its input, and for one that
-    is no input and comes twice, is a file other than "id", or has the name of a reserved parameter.
+    Raises CoreError(INVALID) for a body over the limit, a malformed form, and a part that does not fit its
+    input. A part that is no input must come once, be short text in UTF-8, be no file (but for "id"), and have
+    no reserved name; a parameter of the protocol must have its type.
     """
     if len(body) > most_bytes:
         raise too_large(len(body), most_bytes)
@@ -126,7 +127,7 @@ def _text(part: FormPart) -> str:
 
 
 def _parameter(part: FormPart, signature: Signature) -> Any:
-    """Return the value of a part that is no input: a number or a boolean if it reads as one, else a text.
+    """Return the value of a part that is no input: a number or a boolean if it is JSON's, else a text.
 
     Raises CoreError(INVALID) for a file, and for a text that is not UTF-8 or longer than MOST_TEXT_BYTES.
     """
@@ -136,14 +137,14 @@ def _parameter(part: FormPart, signature: Signature) -> Any:
             f"the file '{part.name}' is no input of model '{signature.name}', whose inputs are {names}"
         )
     text = _text(part)
-    if re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false", text) is None:
+    if re.fullmatch(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?|true|false", text) is None:
         return text
     return read_json(text.encode())
 
 
 def _tensor(spec: InputSpec, batched: bool, given: Sequence[FormPart], most_bytes: int) -> Tensor:
     has_file = any(part.is_file for part in given)
-    if spec.dtype is dtypes.BYTES and given[0].content_type != _JSON_TYPE:
+    if spec.dtype is dtypes.BYTES and (has_file or given[0].content_type != _JSON_TYPE):
         return _strings(spec, batched, given)
     if not has_file:
         if len(given) > 1:
@@ -153,6 +154,10 @@ def _tensor(spec: InputSpec, batched: bool, given: Sequence[FormPart], most_byte
         return read_input(spec, batched, _value(spec, given[0]), most_bytes)
     if spec.dtype is not dtypes.UINT8:
         raise _wrong(spec, "a file, which only an input of BYTES or UINT8 takes")
+    if not all(part.is_file for part in given):
+        raise _wrong(
+            spec, "files and other parts; expected only files, or one part with a JSON value"
+        )
     return _octets(spec, batched, given)
 
 

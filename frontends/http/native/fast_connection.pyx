@@ -106,13 +106,10 @@ cdef class FastConnection(ConnectionLifetime):
     # requests --------------------------------------------------------------------
 
     cdef _process(self, bytes data):
-        """Consume as many bytes of `data` as possible: begin requests, receive bodies, or pass bytes to
-        aiohttp. Keep the rest in `_pending`.
-        """
+        """Consume `data`: begin requests, receive bodies, pass bytes to aiohttp. Keep the rest in `_pending`."""
         cdef const char* start = PyBytes_AS_STRING(data)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data), at = 0
         cdef Head head
-        cdef bytes rest
         self._working = True
         self._going_on = UNKNOWN
         try:
@@ -137,12 +134,10 @@ cdef class FastConnection(ConnectionLifetime):
                     if head.verdict == More:
                         break
                     self._repeats = False
-                    if head.verdict == Foreign:
-                        rest = without_repeated(data[at:])
-                        if PyBytes_GET_SIZE(rest) < size - at:
-                            data, at, size = rest, 0, PyBytes_GET_SIZE(rest)
-                            start = PyBytes_AS_STRING(data)
-                            continue
+                    if head.verdict == Foreign and len(rest := without_repeated(data[at:])) < size - at:
+                        data, at, size = rest, 0, len(rest)
+                        start = PyBytes_AS_STRING(data)
+                        continue
                     if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
                     elif self._queue.count or self._has_unsent():
@@ -352,7 +347,4 @@ cdef class FastConnection(ConnectionLifetime):
         if self._fallback.here or self._transport is None or pause == self._reading_paused:
             return  # aiohttp pauses and resumes reading by itself
         self._reading_paused = pause
-        if pause:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        (self._transport.pause_reading if pause else self._transport.resume_reading)()

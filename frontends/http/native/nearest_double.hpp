@@ -2,15 +2,18 @@
 //
 // The product of the digits with a power of ten of 128 bits determines how to round for all numbers but those
 // next to the middle between two doubles: the way of Lemire, "Number parsing at a gigabyte per second",
-// Software: Practice and Experience 51 (2021). The C++ library parses the text of the others.
+// Software: Practice and Experience 51 (2021). The C library parses the text of the others.
 #pragma once
 
-#include <charconv>
+#include <locale.h>
+#include <stdlib.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
-#include <system_error>
 
 #include "powers_of_ten.hpp"
 
@@ -51,15 +54,11 @@ inline bool nearest_by_product(uint64_t digits, int64_t exponent, double& value)
   return true;
 }
 
-// Return the double nearest to the number in [begin, end), which must have the form of JSON.
+// Return the double nearest to the number in [begin, end), which must have the form of JSON. Not std::from_chars: the
+// libstdc++ of GCC 8 has none for a double.
 inline double nearest_by_text(const char* begin, const char* end) {
-#if defined(__cpp_lib_to_chars)
-  double value = 0;
-  // Whether an underflow is an error differs from library to library.
-  if (std::from_chars(begin, end, value).ec == std::errc()) return value;
-#endif
-  // Needs a NUL, and the locale "C" for numbers, which Python's processes have.
-  return std::strtod(std::string(begin, end).c_str(), nullptr);
+  static const locale_t points = newlocale(LC_NUMERIC_MASK, "C", nullptr);  // a process may have decimal commas
+  return strtod_l(std::string(begin, end).c_str(), nullptr, points);
 }
 
 }  // namespace http_json

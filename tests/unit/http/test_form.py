@@ -81,6 +81,11 @@ def test_a_json_part_is_a_list_of_texts():
     assert elements(read(WORDS, part("x", b'["a", "b"]', None, "application/json"))) == [b"a", b"b"]
 
 
+def test_a_file_of_json_is_one_element_of_bytes_unchanged():
+    found = read(WORDS, part("x", b'["a", "b"]', "words.json", "application/json"))
+    assert elements(found) == [b'["a", "b"]']
+
+
 def test_a_file_is_the_elements_of_uint8():
     found = read(PIXELS, part("x", b"\x00\x01\xff", "p"))
 
@@ -95,6 +100,17 @@ def test_files_of_one_size_are_rows_of_uint8():
     assert found.inputs["x"].array.tobytes() == b"abcdefgh"
     assert "several sizes" in refused(signature, part("x", b"abcd", "p"), part("x", b"ef", "p"))
     assert "3 bytes" in refused(signature, part("x", b"abc", "p"))
+
+
+def test_a_file_and_another_part_are_not_one_input_of_uint8():
+    signature = model(4, x=(dtypes.UINT8, (-1,)))
+    text = refused(signature, part("x", b"ab", "p"), part("x", b"12"))
+    assert "files and other parts" in text
+
+
+@pytest.mark.parametrize("text", ["01234", "-007", "1.", "+1", "0x1"])
+def test_what_is_no_number_of_json_is_a_text_parameter(text):
+    assert read(NUMBERS, part("zip", text.encode())).parameters["zip"] == text
 
 
 def test_a_field_is_a_json_value_for_numbers():
