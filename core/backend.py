@@ -194,9 +194,10 @@ class ModelInstance:
     def stream(self, request: InferenceRequest) -> Iterator[Mapping[str, Any]]:
         """Yield the answers to one request, in place of execute; for decoupled models.
 
-        Each is {output name: array of one answer}. core takes the next one when the client has room for it,
-        and none once the request is cancelled. Called on the thread of execute, for the requests of a batch
-        one after the other. An exception fails the requests of the batch without a last answer.
+        Each is {output name: array of one answer}. Called on the thread of execute, for the requests of a
+        batch one after the other. core waits for room at the client after every 64 answers or 4 MiB, but not
+        on the event loop. It takes one answer at most once `request.cancelled` is true. An exception fails
+        the requests of the batch without a last answer.
         """
         raise NotImplementedError(f"{type(self).__name__} has no stream")
 
@@ -258,7 +259,8 @@ class Backend:
     instance           the ModelInstance class
     complete           complete(config, directory of the version, backend): writes what the model file knows
                        into the config (names, datatypes, dims, max_batch_size); None if it knows nothing
-    instances          default `count` of a group, by device kind; with CPU alone no group gets GPUs by itself
+    instances          default `count` of a group, by device kind, 1 for others; with CPU alone no group
+                       gets GPUs by itself
     known_parameters   names of the `parameters` in config.pbtxt of its models; "session.*" stands for all
                        with this beginning. core warns of other names, and of one under a * that resembles a
                        known name. None: core does not warn

@@ -16,7 +16,7 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 def authority(listener: Listener) -> str:
     """Return host:port at which this process reaches a listener.
 
-    "" if its options name no port: it is closed, a Unix domain socket, or at any free port.
+    "" for a Unix domain socket, and if the options leave the port to the system.
     """
     if not listener.port or listener.address.startswith("unix:"):
         return ""

@@ -97,7 +97,7 @@ cdef int64_t _between(int64_t least, int64_t wanted, int64_t most) noexcept:
 cdef class NativeCall:
     """One batch that a native backend executes, until all of its responses are sent.
 
-    Only the thread of the instance uses it while it executes; afterwards every access needs the GIL. Invariants:
+    While it executes, its thread alone uses it, but answers of `later` come from any, with the GIL. Invariants:
     1. `buffers` are held from fill until clear: as long as a backend may read the memory.
     2. It takes another batch only when it neither executes nor has `senders` (objects that respond later).
     """
@@ -213,7 +213,7 @@ cdef class NativeCall:
             self.execution.targets.push_back(target)
 
     cdef deliver(self, bint succeeded):
-        """Pass the results of the backend to the batch; after a failure, not those in batch->all."""
+        """Pass the backend's own answers, reschedules and, after success, batch->all to the batch."""
         cdef Execution* execution = self.execution
         cdef Answer* answer
         cdef int32_t i, n = <int32_t>len(self.batch.requests)

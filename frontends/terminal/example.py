@@ -44,7 +44,7 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
         words.append("-k")
     if listener.is_unix:
         words += ["--unix-socket", quote(listener.address.removeprefix("unix:"))]
-        url = "http://localhost"
+        url = f"{'https' if listener.encrypted else 'http'}://localhost"
     if server.options.value("auth_tokens") or server.options.value("auth_jwks"):
         words.append('-H "Authorization: Bearer $TOKEN"')
     path = f"{url}/v2/models/{percent_encoded(model, safe='')}"
