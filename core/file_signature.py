@@ -48,10 +48,9 @@ class FileTensor:
         return self.dims[bool(config.max_batch_size) :] or (1,)
 
     def check(self, config: ModelConfig, number: int, dims: tuple[int, ...] | None) -> None:
-        """Compare it with datatype and dims of a configuration. Raises CoreError(INVALID) if they differ.
+        """Raise CoreError(INVALID) unless it has the datatype of this number, and these dims if not None.
 
-        number   of the datatype; one that does not exist is left to the validation
-        dims     [] and [1] both stand for a scalar; None: do not compare dims
+        Dims [] and [1] both stand for a scalar. A number of no datatype is left to the validation.
         """
         wanted, asked = self.dtype_for(config.name), dtypes.BY_NUMBER.get(number)
         if asked is not None and asked is not wanted:
@@ -95,9 +94,7 @@ class FileSignature(Generic[T]):
         return all(each.dims[:1] == (-1,) for each in self.all)
 
     def fill(self, config: ModelConfig, backend: Backend, name: str) -> None:
-        """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
-
-        If dims include that of the batch, max_batch_size stays 0.
+        """Fill in inputs, outputs, dynamic_batching and, unless dims include the batch, max_batch_size.
 
         name   of the backend in --backend-config
         Raises CoreError for an entry that is not in the file, and a datatype that requests cannot carry.
@@ -165,18 +162,14 @@ def is_complete(config: ModelConfig) -> bool:
 
 def check_fields(config: ModelConfig, framework: str) -> None:
     """Raise CoreError(UNSUPPORTED) for optional inputs, and for what ragged batches need."""
-    if config.batch_input or config.batch_output:
+    batch_tensors = config.batch_input or config.batch_output
+    used = ["batch_input and batch_output are"] if batch_tensors else []
+    for word in ("optional", "allow_ragged_batch"):
+        used += [f"'{word}' of input '{io.name}' is" for io in config.input if getattr(io, word)]
+    if used:
         raise unsupported(
-            f"model '{config.name}': batch_input and batch_output are not for {framework} models; remove "
-            "them from config.pbtxt"
+            f"model '{config.name}': {used[0]} not for {framework} models; remove that from config.pbtxt"
         )
-    for io in config.input:
-        for word in ("optional", "allow_ragged_batch"):
-            if getattr(io, word):
-                raise unsupported(
-                    f"model '{config.name}': '{word}' of input '{io.name}' is not for {framework} models; "
-                    "remove it from config.pbtxt"
-                )
 
 
 def outputs_without_dims(config: ModelConfig) -> set[str]:
