@@ -73,7 +73,7 @@ struct RequestHead {
   void clear() {
     std::string kept = std::move(metadata);
     kept.clear();
-    if (kept.capacity() > KEPT_BYTES) kept.shrink_to_fit();
+    if (kept.capacity() > KEPT_BYTES) std::string().swap(kept);
     *this = RequestHead();
     metadata = std::move(kept);
   }
