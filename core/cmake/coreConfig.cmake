@@ -5,10 +5,13 @@
 #   core_ABI_VERSION                      what is built with it fits a core of this version
 #   core_add_module(package source…)      builds package/<name of the first source>, of Cython (.pyx) or C++,
 #                                         and installs it into the wheel beside its package
+#   core_oldest_glibc(target)             keeps a module of yours loadable with glibc 2.28; core_add_module does it
 get_filename_component(core_PXD_DIR "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set(core_INCLUDE_DIR "${core_PXD_DIR}/core/include")
 file(STRINGS "${core_INCLUDE_DIR}/core_abi.h" core_ABI_VERSION REGEX "^#define CORE_ABI_VERSION ")
 string(REGEX REPLACE "[^0-9]" "" core_ABI_VERSION "${core_ABI_VERSION}")
+
+include("${CMAKE_CURRENT_LIST_DIR}/oldest_glibc.cmake")
 
 if(NOT TARGET core::abi)
   add_library(core::abi INTERFACE IMPORTED)
@@ -43,5 +46,6 @@ function(core_add_module package source)
     target_compile_features(${package}_${leaf} PRIVATE cxx_std_17)
   endif()
   target_link_libraries(${package}_${leaf} PRIVATE core::abi)
+  core_oldest_glibc(${package}_${leaf})
   install(TARGETS ${package}_${leaf} DESTINATION ${package})
 endfunction()
