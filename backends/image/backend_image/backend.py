@@ -31,10 +31,12 @@ class ImageInstance(ModelInstance):
     """Runs the stage of its model. OpenCV releases the GIL, so several instances use several cores."""
 
     model: ImageModel
-    placement = "auto"  # detections take 100 µs, a large photo many ms
+    placement = "auto"
 
     def open(self) -> None:
         self._stage = self.model.stage
+        if not self._stage.is_short:
+            self.placement = "thread"
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         found = self._stage.execute(batch)

@@ -25,6 +25,8 @@ class Detections(RequestStage):
     real ones, the others are zeros with the class -1.
     """
 
+    is_short = True
+
     def __init__(self, options: Options, folder: Path):
         self._format = options.choice("format", "boxes", ("boxes", "yolov5", "yolov8"))
         self._centred = options.choice("box", "corners", ("corners", "centre")) == "centre"

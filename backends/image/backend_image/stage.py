@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Stage(ABC):
     """What a model does. Thread-safe: all instances use one.
 
     inputs, outputs   of the model
+    is_short          whether no picture of a client makes an execution long; only then it may run on the loop
     The load sets what the configuration says:
     model             name of the model, for errors
     batched           whether tensors have a batch dimension
@@ -39,6 +41,7 @@ class Stage(ABC):
 
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
+    is_short: ClassVar[bool] = False
     model: str = ""
     batched: bool = True
     configured: frozenset[str] = frozenset()

@@ -18,6 +18,8 @@ SCORES, CLASSES, LABELS = "scores", "classes", "labels"
 class TopK(Stage):
     """Of equal scores, the class with the smaller number comes first."""
 
+    is_short = True
+
     def __init__(self, options: Options, folder: Path):
         self._input = options.text("input", SCORES)
         self._count = options.count("k", 5, 1, 100_000)

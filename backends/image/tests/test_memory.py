@@ -10,7 +10,7 @@ from core_testing.leftovers import growth
 pytest_plugins = ["core_testing.plugin"]
 
 LOADS = int(os.environ.get("LOADS", "60"))
-MOST_BYTES = 8 << 20
+MOST_BYTES = 4 << 20
 
 STEPS = [{"decode": {}}, {"letterbox": {"size": 320}}, {"tensor": {"scale": 255}}]
 
