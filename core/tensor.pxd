@@ -1,7 +1,7 @@
 import cython
 
 from core.dtypes cimport DataType
-from core.native.arrays cimport flat, shape_of, view
+from core.native.arrays cimport flat, part, shape_of, view
 
 
 cdef class Tensor:
@@ -18,4 +18,5 @@ cdef class Tensor:
 
 @cython.locals(tensor=Tensor)
 cpdef Tensor new_tensor(str name, DataType dtype, tuple shape, raw, array)
+cpdef Tensor tensor_part(str name, DataType dtype, tuple shape, region, Py_ssize_t start, Py_ssize_t size)
 cpdef Tensor array_tensor(str name, Py_ssize_t number, array)

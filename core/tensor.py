@@ -18,7 +18,7 @@ from core.devices.memory import DeviceMemory
 from core.dtypes import ALL, BYTES, DataType
 from core.errors import invalid
 from core.native import strings
-from core.native.arrays import flat, shape_of, view
+from core.native.arrays import flat, part, shape_of, view
 
 Buffer = Any  # bytes, bytearray, memoryview or another object with the buffer protocol
 
@@ -240,6 +240,13 @@ def new_tensor(
     tensor._raw = raw
     tensor._array = array
     return tensor
+
+
+def tensor_part(
+    name: str, dtype: DataType, shape: tuple[int, ...], region: Buffer, start: int, size: int
+) -> Tensor:
+    """Return a tensor of `size` bytes of `region` from `start` on: of `bytes` a copy, else a view."""
+    return new_tensor(name, dtype, shape, part(region, start, size), None)
 
 
 def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTensor:

@@ -178,7 +178,7 @@ cdef inline Py_ssize_t _gap(Py_ssize_t size, Py_ssize_t alignment) noexcept:
 cpdef object part(object raw, Py_ssize_t start, Py_ssize_t size):
     """Return `size` bytes of a flat buffer from `start` on: of `bytes` a copy, or ValueError; else a view."""
     if type(raw) is not bytes:
-        return PyMemoryView_FromObject(raw)[start : start + size]
+        return (raw if type(raw) is memoryview else PyMemoryView_FromObject(raw))[start : start + size]
     if start < 0 or size < 0 or start > PyBytes_GET_SIZE(raw) - size:
         raise ValueError(f"{size} bytes from {start} on, of {PyBytes_GET_SIZE(raw)}")
     return PyBytes_FromStringAndSize(PyBytes_AS_STRING(raw) + start, size)

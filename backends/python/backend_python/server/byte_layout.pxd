@@ -22,6 +22,10 @@ cdef class ByteLayout:
     cdef readonly bint named
 
 
+@cython.locals(layout=ByteLayout)
+cdef ByteLayout _new_layout()
+
+
 @cython.final
 cdef class LayoutCache:
     cdef object _describe
@@ -30,7 +34,7 @@ cdef class LayoutCache:
     cdef dict _known
     cdef dict _by_shape
 
-    @cython.locals(layout=ByteLayout)
+    @cython.locals(layout=ByteLayout, inputs=dict, tensors=list)
     cpdef ByteLayout batch(self, list requests)
     @cython.locals(layout=ByteLayout)
     cpdef ByteLayout tensors(self, list tensors)
