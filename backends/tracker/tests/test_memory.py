@@ -14,7 +14,7 @@ from core.request import SEQUENCE_START
 pytest_plugins = ["core_testing.plugin"]
 
 LOADS = int(os.environ.get("LOADS", "60"))
-MOST_BYTES = 6 << 20  # of growth; a leak of one model with its streams would be more
+MOST_BYTES = 3 << 20  # of growth; a leak of one model with its streams would be more
 
 
 def grows_by(act, count):

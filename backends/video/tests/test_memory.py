@@ -11,7 +11,7 @@ from core.errors import CoreError
 pytest_plugins = ["core_testing.plugin"]
 
 LOADS = int(os.environ.get("LOADS", "30"))
-MOST_BYTES = 8 << 20
+MOST_BYTES = 4 << 20
 
 
 def grows_by(act, count):

@@ -60,10 +60,19 @@ def test_a_reader_that_waits_gets_each_frame_and_then_the_error():
     newest.close()
 
 
-def latest(frames, request, stop):
-    """Return the frames of an instance with the policy `latest`, whose event loop calls at once."""
+def latest(frames, request, stop, called=None):
+    """Return the frames of an instance with the policy `latest`, whose event loop calls at once.
+
+    called   an event that is set after a call
+    """
     instance = VideoInstance()
-    instance.loop = SimpleNamespace(call_soon_threadsafe=lambda call, *given: call(*given))
+
+    def call_now(call, *given):
+        call(*given)
+        if called is not None:
+            called.set()
+
+    instance.loop = SimpleNamespace(call_soon_threadsafe=call_now)
     return instance._paced(frames, SimpleNamespace(policy="latest"), True, request, stop)
 
 
@@ -100,7 +109,8 @@ def test_a_client_that_is_behind_can_cancel(eventually):
     stop, request, ended = Stop(), InferenceRequest("frames", {}), threading.Event()
     request.on_cancel(stop.set)
     request.pause()
-    paced = latest((seen(index) for index in range(3)), request, stop)
+    waits = threading.Event()
+    paced = latest((seen(index) for index in range(3)), request, stop, waits)
 
     def read():
         with pytest.raises(Stopped):
@@ -108,7 +118,8 @@ def test_a_client_that_is_behind_can_cancel(eventually):
         ended.set()
 
     threading.Thread(target=read).start()
-    assert not ended.wait(0.05)
+    assert waits.wait(10)
+    assert not ended.is_set()
     request.cancel()
 
     assert ended.wait(10)

@@ -141,18 +141,24 @@ def test_a_request_that_outlasts_the_stop_gets_an_error(server, gate, x, caplog)
 def test_a_busy_thread_of_the_loop_does_not_make_the_stop_fail(server, monkeypatch, caplog):
     monkeypatch.setattr("frontends.in_process.lifetime._EXECUTOR_TIMEOUT_S", 0.01)
 
-    finish = threading.Event()
+    finish, ended = threading.Event(), threading.Event()
+
+    def call():
+        finish.wait(PATIENCE_S)
+        ended.set()
 
     async def begin():
-        asyncio.get_running_loop().run_in_executor(None, finish.wait, PATIENCE_S)
+        asyncio.get_running_loop().run_in_executor(None, call)
 
     server._thread.run(begin())
 
-    server.stop()
+    try:
+        server.stop()
 
-    assert not finish.is_set()
-    assert "a call still ran 0.01 s after the end" in caplog.text
-    finish.set()
+        assert not ended.is_set()
+        assert "a call still ran 0.01 s after the end" in caplog.text
+    finally:
+        finish.set()
 
 
 def test_a_function_on_the_servers_thread_cannot_stop_it(server, x):
