@@ -1,8 +1,12 @@
 """Batches and delay of a running server with live settings change in place."""
 
+from types import SimpleNamespace
+
+import grpc
 import pytest
 from core_bench.model.control import HttpControl
 from core_bench.plan import Side
+from core_tune.observation import Refused
 from core_tune.online.watched import WatchedServer
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.server.live import live_batching
@@ -11,7 +15,7 @@ from core_tune.server.settings_operations import OverGrpc, OverHttp
 from core_tune.settings import Settings
 from sleeping_model import CONFIG, sleeper
 
-from core.errors import CoreError
+from core.errors import CoreError, Kind
 
 pytest.importorskip("core_settings")
 
@@ -166,3 +170,41 @@ def test_the_first_answer_says_which_live_settings_come_back():
 
     before = {"preferred_batch_size": [6], "max_queue_delay_microseconds": None}
     assert control.asked[-1] == ("POST", {"dynamic_batching": before})
+
+
+class Unanswered(grpc.RpcError):
+    def __init__(self, code):
+        self._code = code
+
+    def code(self):
+        return self._code
+
+    def details(self):
+        return "no answer"
+
+
+def operations_with(error):
+    """Return the operations over gRPC, of which each ends with an error."""
+
+    def operate(name, **arguments):
+        raise error
+
+    return OverGrpc(SimpleNamespace(operate=operate), "m")
+
+
+def test_a_lost_answer_is_no_refusal():
+    """The server may have changed its settings before the answer was lost."""
+    operations = operations_with(Unanswered(grpc.StatusCode.DEADLINE_EXCEEDED))
+
+    for ask in (operations.read, lambda: operations.write({})):
+        with pytest.raises(CoreError, match="does not answer: no answer") as caught:
+            ask()
+        assert caught.value.kind is Kind.UNAVAILABLE
+
+
+def test_what_the_server_refuses_is_refused():
+    operations = operations_with(Unanswered(grpc.StatusCode.INVALID_ARGUMENT))
+
+    assert operations.read() is None
+    with pytest.raises(Refused, match="no answer"):
+        operations.write({})

@@ -12,6 +12,7 @@ from core_tune.online.window import Estimator, Window
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.queueing.limit import Traffic
 from core_tune.settings import Settings
+from sleeping_model import CONFIG, sleeper
 from virtual_server import Hidden, Run
 
 from core.plugins.commands import run_command
@@ -164,11 +165,20 @@ def test_wrong_command_lines(arguments, text, capsys):
     assert text in capsys.readouterr().err
 
 
-def test_batches_do_not_change_in_place_over_grpc(running, capsys):
-    flags = ["--slo", "p99=25ms", "--online", "--batch-sizes", "2", "-i", "grpc"]
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_batches_change_in_place_if_the_model_forms_batches(running, protocol, capsys):
+    pytest.importorskip("core_settings")
+    batching = CONFIG + "dynamic_batching { preferred_batch_size: [ 1 ] }\n"
+    for name, config in ((f"{protocol}-batches", batching), (f"{protocol}-none", CONFIG)):
+        sleeper(running.repository, name, 0.01, 0.0, config)
+        running.load(name)
+    url = running.url if protocol == "grpc" else running.address.authority
+    flags = ["-u", url, "-i", protocol, "--slo", "p99=25ms", "--online", "--batch-sizes", "2"]
+    flags += ["--every", "300ms", "--minutes", "0.01"]
 
-    assert run_command("tune", ["sleeper", "-u", running.url, *flags]) == 1
-    assert "only by live settings, which need HTTP, a server with the" in capsys.readouterr().err
+    assert run_command("tune", [f"{protocol}-batches", *flags]) == 0
+    assert run_command("tune", [f"{protocol}-none", *flags]) == 1
+    assert "only by live settings, which need a server with" in capsys.readouterr().err
 
 
 def test_a_running_server_gets_more_instances_while_it_serves(running, capsys, tmp_path):

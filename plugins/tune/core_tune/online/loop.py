@@ -108,7 +108,7 @@ def keeper_of(server: WatchedServer, plan: Plan, processors: int) -> Keeper:
         )
     elif plan.batches or plan.delays_us or plan.parts:
         raise invalid(
-            "batches and delays change in place only by live settings, which need HTTP, a server with the "
+            "batches and delays change in place only by live settings, which need a server with the "
             "plugin core-settings, and dynamic_batching in the configuration of the model: leave out "
             "--batch-sizes, --delays and --wait-for"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from core_bench.model.address import model_path
 from core_bench.model.control import Control, HttpControl, error_of
 
+from core.errors import unavailable
 from core_tune.observation import Refused
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class OverGrpc:
             found: Mapping[str, Any] = self._control.operate(
                 "model_settings.get", model=self._model
             )
-        except grpc.RpcError:
+        except grpc.RpcError as error:
+            _raise_if_gone(error)
             return None
         return found
 
@@ -63,7 +65,14 @@ class OverGrpc:
         try:
             self._control.operate("model_settings.set", model=self._model, settings=dict(settings))
         except grpc.RpcError as error:
+            _raise_if_gone(error)
             raise Refused(str(error.details())) from None
+
+
+def _raise_if_gone(error: Any) -> None:
+    """Raise CoreError(UNAVAILABLE) if a server has not answered: what it serves now is not known."""
+    if error.code().name in ("DEADLINE_EXCEEDED", "UNAVAILABLE", "CANCELLED"):
+        raise unavailable(f"the server does not answer: {error.details()}")
 
 
 def settings_operations(control: Control, model: str) -> SettingsOperations:
