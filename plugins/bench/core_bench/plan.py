@@ -66,7 +66,8 @@ class Tls:
     ca_file: str = ""
     certificate: str = ""
     key: str = ""
-    verify: bool = True
+    verify: bool = True  # whether the server's certificate must be signed
+    names_host: bool = True  # and be for the host of the URL
 
 
 @dataclass(frozen=True)

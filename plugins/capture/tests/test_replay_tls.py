@@ -1,11 +1,14 @@
 """core replay over TLS, to a server that demands certificates of its clients."""
 
 import shutil
+import ssl
 import subprocess
 
 import pytest
+from core_capture.replay.tls import Tls
 
 import core
+from core.errors import CoreError
 
 from .conftest import bind_models, counts, message
 
@@ -112,3 +115,19 @@ def test_wrong_files(recorded, command, flags, text):
 
     assert done.status == 1
     assert text in done.err
+
+
+def test_what_is_checked_of_a_server():
+    signed, named = Tls(names_host=False).context(), Tls().context()
+    assert (signed.verify_mode, signed.check_hostname) == (ssl.CERT_REQUIRED, False)
+    assert (named.verify_mode, named.check_hostname) == (ssl.CERT_REQUIRED, True)
+    trusting = Tls(verifies=False).context()
+    assert (trusting.verify_mode, trusting.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_a_file_for_grpc_that_is_no_certificate_is_refused_by_name(tmp_path):
+    file = tmp_path / "text.pem"
+    file.write_text("no certificate")
+
+    with pytest.raises(CoreError, match=r"cannot use the certificates \(.*text\.pem\)"):
+        Tls(certificate=str(file)).credentials()

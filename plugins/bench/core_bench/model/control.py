@@ -41,8 +41,8 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
             context.load_cert_chain(tls.certificate, tls.key or None)
     except OSError as error:
         raise CoreError(Kind.INVALID, f"cannot read the certificates: {error}") from None
+    context.check_hostname = tls.verify and tls.names_host
     if not tls.verify:
-        context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 

@@ -28,7 +28,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     add("--ssl-https-private-key-file", default="", metavar="FILE", help="key of that certificate")
     add("--ssl-https-verify-peer", type=int, default=1, choices=(0, 1), help="0: trust any server")
-    add("--ssl-https-verify-host", type=int, default=2, choices=(0, 1, 2), help="0: the same")
+    add(
+        "--ssl-https-verify-host",
+        type=int,
+        default=2,
+        choices=(0, 1, 2),
+        help="0: trust it for any host",
+    )
     add(
         "--ssl-grpc-use-ssl",
         nargs="?",
@@ -48,7 +54,8 @@ def https_of(given: argparse.Namespace) -> Tls:
         given.ssl_https_ca_certificates_file,
         given.ssl_https_client_certificate_file,
         given.ssl_https_private_key_file,
-        bool(given.ssl_https_verify_peer and given.ssl_https_verify_host),
+        bool(given.ssl_https_verify_peer),
+        bool(given.ssl_https_verify_host),
     )
     _check(found, "https", given.url.startswith("https://"), "--url=https://HOST:PORT")
     return found

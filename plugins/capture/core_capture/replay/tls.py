@@ -20,31 +20,39 @@ class Tls:
     root          certificates of those who sign for servers; "" for those of the system
     certificate   of the sender, with those of its signers; "" for none
     key           of that certificate; "" if its file has the key, too
-    verifies      whether the certificate of the server must be signed, and be for the host of the URL
+    verifies      whether the certificate of the server must be signed
+    names_host    whether it must also be for the host of the URL
     """
 
     root: str = ""
     certificate: str = ""
     key: str = ""
     verifies: bool = True
+    names_host: bool = True
 
     def context(self) -> ssl.SSLContext:
         """Return the context of a client of HTTPS."""
         try:
-            context = ssl.create_default_context(cafile=self.root or None)
+            if self.verifies:
+                context = ssl.create_default_context(cafile=self.root or None)
+                context.check_hostname = self.names_host
+            else:
+                context = ssl.SSLContext(
+                    ssl.PROTOCOL_TLS_CLIENT
+                )  # reads no certificates of signers
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
             if self.certificate:
                 context.load_cert_chain(self.certificate, self.key or None)
         except OSError as error:
             raise self._unusable(error) from None
-        if not self.verifies:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
         return context
 
     def credentials(self) -> grpc.ChannelCredentials:
         """Return the credentials of a client of gRPC, which always verifies the server."""
         import grpc
 
+        self.context()  # gRPC would refuse files that are no PEM at each request, without their names
         try:
             root, certificate, key = (
                 Path(each).read_bytes() if each else None
