@@ -1,5 +1,6 @@
 """Access: who may do what on the port for operators, and by which names it is reached."""
 
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -167,3 +168,11 @@ def test_tokens_have_the_roles_of_a_server(route, scripted, tokens, path, value,
     assert (
         tuple(ask(router.admin, path, value, headers=each).status for each in headers) == statuses
     )
+
+
+def test_a_request_without_a_host_comes_from_no_page(route, scripted):
+    """A health check over HTTP/1.0. The server looks no name up for it."""
+    router = route([scripted(good).name], admin_address="0.0.0.0")
+    with socket.create_connection(("127.0.0.1", router.admin), timeout=10) as connection:
+        connection.sendall(b"GET /servers HTTP/1.0\r\n\r\n")
+        assert connection.recv(100).split(b"\r\n")[0].endswith(b" 200 OK")

@@ -85,8 +85,10 @@ class Access:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
-                if self._names is not None and not self._names.permit(request.host):
-                    return refused(403, self._names.refusal(request.host))
+                # Not request.host: without the field, it may look the machine's own name up.
+                host = request.headers.get("Host")  # every browser sends it
+                if self._names is not None and host is not None and not self._names.permit(host):
+                    return refused(403, self._names.refusal(host))
                 if request.method != "GET" and _is_of_another_site(request):
                     return refused(403, "a page of another site may not use this port")
                 if category:
