@@ -86,6 +86,7 @@ class UsageReport:
 
 
 _reports: dict[tuple[str, int], UsageReport] = {}  # of the last signature of each version
+_MOST_REPORTS = 1000  # of versions that were loaded once, too
 
 
 def report_of(signature: Signature) -> UsageReport | None:
@@ -95,6 +96,8 @@ def report_of(signature: Signature) -> UsageReport | None:
     version = signature.name, signature.version
     found = _reports.get(version)
     if found is None or found.signature is not signature:
+        if len(_reports) >= _MOST_REPORTS:
+            _reports.clear()
         found = _reports[version] = UsageReport(signature)
     return found
 

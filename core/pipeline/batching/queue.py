@@ -192,7 +192,7 @@ class RequestQueue:
         line = self._waiting[level]
         if not self._simple:
             # Requests may have waited elsewhere before, for their turn or for a look into the cache.
-            late = bool(line) and waiting.expiry_ns < line[-1].expiry_ns
+            late = bool(line) and 0 < waiting.expiry_ns < line[-1].expiry_ns
             self._is_sorted = not self._count or (self._is_sorted and not late)
             self._counts[level] += 1
         line.append(waiting)
