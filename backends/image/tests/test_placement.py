@@ -15,7 +15,7 @@ DECODE = [{"decode": {}}, {"letterbox": {"size": 320}}, {"tensor": {"scale": 255
     [
         (DECODE, "thread"),
         ([{"encode": {}}], "thread"),
-        ([{"draw": {}}], "thread"),
+        ([{"draw": {}}, {"encode": {}}], "thread"),
         ([{"detections": {}}], "auto"),
         ([{"top_k": {}}], "auto"),
     ],
