@@ -265,7 +265,7 @@ class RequestQueue:
                 expiry_ns = waiting.expiry_ns
                 if expiry_ns > 0 and (not next_ns or expiry_ns < next_ns):
                     next_ns = expiry_ns
-                if expiry_ns > 0 and self._is_sorted:
+                if expiry_ns > 0 and self._is_sorted and not policy.may_override:
                     break
         return next_ns
 
@@ -279,7 +279,7 @@ class RequestQueue:
                 continue
             if waiting.expiry_ns <= now_ns:
                 found.append(waiting)
-            elif self._is_sorted:
+            elif self._is_sorted and not self._policies[level].may_override:
                 break
         return found
 

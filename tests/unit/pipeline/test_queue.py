@@ -87,6 +87,18 @@ def test_a_request_whose_timeout_has_passed_is_refused_behind_one_that_arrived_l
     assert list(queue.in_order()) == [later]
 
 
+def test_a_shorter_timeout_counts_behind_a_request_that_was_put_back():
+    queue = RequestQueue(QueuePolicy(timeout_us=100, may_override=True))
+    entry(queue, at_ns=0)
+    again = entry(queue, at_ns=0)
+    queue.remove(again)
+    queue.put_back(again)
+    short = entry(queue, timeout_us=10, at_ns=0)
+
+    assert queue.next_expiry_ns() == 10 * US
+    assert queue.expire(now_ns=10 * US) == [short]
+
+
 def test_a_rescheduled_request_never_expires():
     queue = RequestQueue(QueuePolicy(timeout_us=10, size=1))
     again = entry(queue)
