@@ -113,7 +113,9 @@ def test_the_names_of_a_port_are_configured(route, scripted, address, given, sta
     assert ask(router.admin, "/servers", headers={"Host": "ops.example:80"}).status == status
 
 
-@pytest.mark.parametrize("given", ["http://ops.example", "ops.example:8003", "a,b/c", "*.example/"])
+@pytest.mark.parametrize(
+    "given", ["http://ops.example", "ops.example:8003", "a,b/c", "*.example", "a b"]
+)
 def test_what_is_no_host_name_is_refused(given):
     with pytest.raises(CoreError, match=r"--admin-hosts: .* is no host name"):
         read_host_names(given)

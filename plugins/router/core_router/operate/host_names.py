@@ -8,6 +8,7 @@ With TLS, the site has no certificate for its name.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from core.errors import invalid
 from frontends.shared.secure import is_local
 
 ANY = "*"
+_HOST = r"[a-z0-9_-]+(\.[a-z0-9_-]+)*"  # browsers send names in ASCII
 # Names below these are not in the public DNS: machines, services of a cluster.
 _PRIVATE = (".localhost", ".local", ".internal", ".svc")
 
@@ -52,9 +54,10 @@ def read_host_names(text: str) -> tuple[str, ...]:
     """Return the names of --admin-hosts, which commas separate. Raises CoreError(INVALID)."""
     found = tuple(each.strip().lower().rstrip(".") for each in text.split(",") if each.strip())
     for each in found:
-        if each != ANY and _name(each) != each:
+        if each != ANY and (_name(each) != each or not re.fullmatch(_HOST, each)):
             raise invalid(
-                f"--admin-hosts: '{each}' is no host name; expected names without scheme and port, or '*'"
+                f"--admin-hosts: '{each}' is no host name; expected whole names without scheme and port, or "
+                "'*' alone for all"
             )
     return found
 
