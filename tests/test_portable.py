@@ -29,6 +29,7 @@ ALLOWED = {
     "frontends/memory/frontend.py": "for --shared-memory-socket",
     "frontends/memory/connection.py": "for --shared-memory-socket",
     "frontends/shared/memory/lent_regions.py": "for --shared-memory-socket and several workers",
+    "frontends/shared/system_memory.py": "has both forms",
     "frontends/shared/connection_limit.py": "no limit in the portable form",
     "frontends/grpc/engine_native.py": "--reuse-grpc-port: macOS has it, too",
     "backends/vllm/backend_vllm/orphans.py": "vLLM runs on Linux only",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from core.system import platform
+from frontends.shared import system_memory
 from frontends.shared.native.buckets import Buckets, bytes_for
 
 WINDOW = 16  # number of slots that may hold the bucket of one caller
@@ -76,7 +76,7 @@ class BucketTable:
     @staticmethod
     def create_file(workers: int, sizes: Sizes = Sizes()) -> int:  # noqa: B008
         """Create the memory that the tables of all workers share; return its descriptor. Raises OSError."""
-        file = platform.unnamed_memory("core-limits", _bytes(sizes, workers))
+        file = system_memory.unnamed_memory("core-limits", _bytes(sizes, workers))
         os.pwrite(file, secrets.token_bytes(_SECRET_BYTES), 0)
         return file
 

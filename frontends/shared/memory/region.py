@@ -14,8 +14,8 @@ from typing import NamedTuple
 from core import dtypes
 from core.dtypes import DataType
 from core.errors import CoreError, internal, invalid, unsupported
-from core.system import platform
 from core.tensor import Buffer
+from frontends.shared import system_memory
 from frontends.shared.native.mapping import Mapping
 
 try:
@@ -203,7 +203,7 @@ def _file_name(status: RegionStatus) -> str:
 
 def _open(file_name: str, region: str) -> int:
     try:
-        return platform.open_shared_memory(file_name)
+        return system_memory.open_shared_memory(file_name)
     except OSError:
         raise _unopened(region) from None
 
