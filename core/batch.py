@@ -17,6 +17,7 @@ from core import dtypes
 from core.config.signature import Signature
 from core.errors import CoreError, Kind
 from core.future_setter import FutureSetter
+from core.native.arrays import joint_view
 from core.native.gather import gather
 from core.request import InferenceRequest, Parameter
 from core.tensor import Tensor, array_tensor
@@ -59,10 +60,10 @@ class Batch:
     def __getitem__(self, name: str) -> np.ndarray:
         """Return input `name` with the rows of all requests. Raise KeyError if the requests do not have it.
 
-        For one request it may be a view of the request's bytes: do not write to it. For several, it is a new
-        array that the backend may keep. Its shape is [rows, …] with a batch dimension, else the request's.
-        BYTES are object arrays of `bytes`. A ragged input (`allow_ragged_batch`) has one dimension: the
-        elements of the first request, then of the second, ….
+        It may be a view of a request's bytes, or of what an earlier step returned: do not write to it. Of
+        several requests, the backend may keep it. Its shape is [rows, …] with a batch dimension, else the
+        request's. BYTES are object arrays of `bytes`. A ragged input (`allow_ragged_batch`) has one
+        dimension: the elements of the first request, then of the second, ….
         """
         if len(self.requests) == 1:
             return self._only(name)
@@ -91,6 +92,10 @@ class Batch:
             return np.concatenate([tensor.array.reshape(-1) for tensor in tensors])
         if first.dtype is dtypes.BYTES:
             return np.concatenate([tensor.array for tensor in tensors])
+        if first._array is not None:  # an earlier step may have returned these rows together
+            arrays = [tensor._as_array() for tensor in tensors]
+            if (whole := joint_view(arrays, first.dtype.numpy)) is not None:
+                return whole
         rows, raws = 0, []
         for tensor in tensors:
             rows += tensor.shape[0]

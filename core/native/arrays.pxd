@@ -1,4 +1,5 @@
 cpdef object view(object raw, object dtype, tuple shape)
+cpdef object joint_view(list arrays, object dtype)
 cpdef bint has_dtype(object value, object dtype) noexcept
 cpdef tuple shape_of(object array)
 cpdef object flat(object array, object dtype)

@@ -10,6 +10,9 @@ def view(raw: Buffer, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     It is read-only if `raw` is. Raise ValueError unless `raw` has exactly the bytes of such an array.
     """
 
+def joint_view(arrays: list[np.ndarray], dtype: np.dtype) -> np.ndarray | None:
+    """Return a read-only view of arrays of `dtype` that follow each other in one array; else None."""
+
 def has_dtype(value: object, dtype: np.dtype) -> TypeGuard[np.ndarray]:
     """Return whether a value is an np.ndarray (no subclass), whose dtype is the object `dtype` itself."""
 

@@ -61,14 +61,41 @@ cpdef object view(object raw, object dtype, tuple shape):
         size *= dims[i]
     if size != left:
         raise ValueError(f"shape {shape} of {dtype} has {size} bytes, the buffer has {left}")
+    return _over(
+        data, descr, <int>n, dims, np.NPY_ARRAY_CARRAY_RO if readonly else np.NPY_ARRAY_CARRAY, raw
+    )
+
+
+cdef inline object _over(
+    void* data, np.dtype descr, int n, np.npy_intp* dims, int flags, object owner
+):
+    """Return an array over memory that `owner` keeps."""
     cdef np.ndarray array
     Py_INCREF(descr)  # PyArray_NewFromDescr takes a reference
-    array = PyArray_NewFromDescr(
-        np.ndarray, descr, <int>n, dims, NULL, data,
-        np.NPY_ARRAY_CARRAY_RO if readonly else np.NPY_ARRAY_CARRAY, None,
-    )
-    np.set_array_base(array, raw)
+    array = PyArray_NewFromDescr(np.ndarray, descr, n, dims, NULL, data, flags, None)
+    np.set_array_base(array, owner)
     return array
+
+
+cpdef object joint_view(list arrays, object dtype):
+    """Return a view of rows that follow each other in one array; None for other arrays."""
+    cdef np.npy_intp dims[MOST_DIMENSIONS]
+    cdef np.ndarray first = arrays[0], each
+    cdef object owner = np.get_array_base(first)
+    cdef char* end = np.PyArray_BYTES(first)
+    cdef int i, n = np.PyArray_NDIM(first)
+    if n == 0 or not isinstance(owner, np.ndarray):
+        return None
+    for i in range(n):
+        dims[i] = np.PyArray_DIM(first, i)
+    dims[0] = 0
+    for each in arrays:
+        if (np.get_array_base(each) is not owner or np.PyArray_BYTES(each) != end
+                or not has_dtype(each, dtype) or not np.PyArray_IS_C_CONTIGUOUS(each)):
+            return None
+        end += np.PyArray_NBYTES(each)
+        dims[0] += np.PyArray_DIM(each, 0)
+    return _over(np.PyArray_DATA(first), dtype, n, dims, np.NPY_ARRAY_CARRAY_RO, owner)
 
 
 cpdef bint has_dtype(object value, object dtype) noexcept:
@@ -92,19 +119,15 @@ cpdef object flat(object array, object dtype):
     """Return the row-major bytes of an array converted to `dtype`: `bytes` if few, else a read-only view."""
     cdef np.ndarray source
     cdef np.npy_intp size
-    cdef np.ndarray octets
     if not has_dtype(array, dtype) or not np.PyArray_IS_C_CONTIGUOUS(<np.ndarray>array):
         array = _contiguous(array, dtype)
     source = array
     size = np.PyArray_NBYTES(source)
     if size <= COPIED_UP_TO:
         return PyBytes_FromStringAndSize(<char*>np.PyArray_DATA(source), size)
-    Py_INCREF(_UINT8)
-    octets = PyArray_NewFromDescr(
-        np.ndarray, _UINT8, 1, &size, NULL, np.PyArray_DATA(source), np.NPY_ARRAY_CARRAY_RO, None
+    return PyMemoryView_FromObject(
+        _over(np.PyArray_DATA(source), _UINT8, 1, &size, np.NPY_ARRAY_CARRAY_RO, source)
     )
-    np.set_array_base(octets, source)
-    return PyMemoryView_FromObject(octets)
 
 
 cpdef Py_ssize_t length(object raw) except -1:

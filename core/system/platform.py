@@ -1,8 +1,7 @@
 """What the server asks of the operating system: in a form of Linux, and in one that POSIX systems share.
 
 CORE_PORTABLE=1 selects the second form on Linux too, so that it is tested there. docs/operate/portable.md
-lists what that form lacks. The compiled modules in core/native have their own two forms in
-core/native/system.
+lists what that form lacks. Compiled modules have their own two forms in core/native/system.
 """
 
 from __future__ import annotations

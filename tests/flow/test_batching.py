@@ -69,3 +69,38 @@ async def test_a_request_sent_by_a_listener_keeps_the_order_of_responses(serve):
 
     assert order == ["first", "second", "third"]
     assert chain.in_flight == 0
+
+
+class Kept(core.ModelInstance):
+    """y = x + 1 from memory of its own. Keeps what it has received."""
+
+    placement = "inline"
+
+    def execute(self, batch):
+        x = batch["x"]
+        y = x + 1
+        self.model.recorder.batches.append((x, y))
+        return {"y": y}
+
+
+async def test_rows_that_a_step_returned_together_reach_the_next_step_without_a_copy(serve):
+    first = await serve(
+        Kept, "dynamic_batching { preferred_batch_size: [ 3 ] max_queue_delay_microseconds: 1000 }"
+    )
+    second = await serve(
+        Kept, "dynamic_batching { preferred_batch_size: [ 3 ] max_queue_delay_microseconds: 1000 }"
+    )
+
+    answers = await asyncio.gather(ask(first, rows=1), ask(first, rows=2))
+    rows = [answer.output("y").renamed("x") for answer in answers]
+    between = await asyncio.gather(*(second.handler(InferenceRequest("m", {"x": x})) for x in rows))
+    backwards = await asyncio.gather(
+        *(second.handler(InferenceRequest("m", {"x": x})) for x in reversed(rows))
+    )
+
+    (_, given), (taken, _), (copied, _) = first.recorder.batches + second.recorder.batches
+    assert np.shares_memory(given, taken) and taken.shape == (3, 1)
+    assert not taken.flags.writeable
+    assert not np.shares_memory(given, copied) and copied.shape == (3, 1)
+    for answer in (*between, *backwards):
+        assert (answer.output("y").array == 2).all()
