@@ -21,7 +21,9 @@ class Newest:
     def __init__(self, frames: Generator[Seen, None, None], stop: Stop):
         self._frames = frames
         self._stop = stop
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # The reader acquires it to wait, the decoder releases it: cheaper than a Condition, which makes locks.
+        self._news = threading.Lock()
         self._waiting: Seen | None = None
         self._told = Told()
         self._dropped = 0
@@ -32,16 +34,16 @@ class Newest:
 
     def wait(self) -> None:
         """Wait until a frame waits, or the source has ended."""
-        with self._changed:
-            self._changed.wait_for(self._has_news)
+        while self._waiting is None and not self._done:
+            self._news.acquire()
 
     def take(self) -> Seen | None:
         """Return the newest frame that was not taken, as soon as there is one; None after the last.
 
         Raises what the frames raise. Call it on one thread.
         """
-        with self._changed:
-            self._changed.wait_for(self._has_news)
+        self.wait()
+        with self._lock:
             seen, self._waiting = self._waiting, None
             if seen is None:
                 if self._error is not None:
@@ -56,9 +58,6 @@ class Newest:
         self._stop.set()
         self._thread.join()
 
-    def _has_news(self) -> bool:
-        return self._waiting is not None or self._done
-
     def _run(self) -> None:
         error: BaseException | None = None
         try:
@@ -67,13 +66,16 @@ class Newest:
                     self._put(seen)
         except BaseException as raised:  # the reader raises it again
             error = raised
-        with self._changed:
-            self._done, self._error = True, error
-            self._changed.notify()
+        self._error, self._done = error, True
+        self._tell()
 
     def _put(self, seen: Seen) -> None:
-        with self._changed:
+        with self._lock:
             self._dropped += self._waiting is not None
             self._told.add(seen)
             self._waiting = seen
-            self._changed.notify()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._news.locked():
+            self._news.release()
