@@ -22,7 +22,7 @@ class Newest:
         self._frames = frames
         self._stop = stop
         self._lock = threading.Lock()
-        # The reader acquires it to wait, the decoder releases it: cheaper than a Condition, which makes locks.
+        # The reader acquires it to wait, the decoder releases it. A Condition makes a lock for each wait.
         self._news = threading.Lock()
         self._waiting: Seen | None = None
         self._told = Told()
