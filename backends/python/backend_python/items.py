@@ -21,6 +21,7 @@ else:
     from backend_python import uncompiled as cython
 
 SEPARATOR = b",\n"  # between items: JSON without spaces has a line break nowhere else
+_BEGIN, _END = b"[]"
 _REMEMBERED = 256  # items
 _REMEMBERED_BELOW = 1 << 13  # bytes of one item
 
@@ -97,7 +98,7 @@ class Known:
         laid.starts = []
         laid.plain = True
         laid.lends = False
-        if len(described) < 2 or described[:1] != b"[" or described[-1:] != b"]":
+        if len(described) < 2 or described[0] != _BEGIN or described[-1] != _END:
             raise ProtocolError("a layout is a list")
         start = 0
         for part in described[1:-1].split(SEPARATOR) if len(described) > 2 else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from backend_python import layout
@@ -27,7 +28,7 @@ class AnswerLayout:
     def __init__(self, laid: Laid):
         self._laid = laid
         self.plain = laid.plain
-        self.lent: list[tuple[int, int, layout.Place]] = []
+        self.lent: Sequence[tuple[int, int, layout.Place]] = ()
         if laid.lends:
             self.lent = [
                 (i, j, place)
