@@ -24,4 +24,9 @@ class Digits:
         return found["probabilities"].argmax(axis=1).tolist()
 
 
-app = Digits.bind(CoreDeployment.bind(model_repository="examples/models"))
+# Only this model: others of the repository need backends that may not be installed.
+app = Digits.bind(
+    CoreDeployment.bind(
+        model_repository="examples/models", model_control_mode="explicit", load_model="digits"
+    )
+)
