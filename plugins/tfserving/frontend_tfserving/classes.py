@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import unsupported
 from core.tensor import Tensor
+from frontend_tfserving.types import is_numeric, numbers_of
 
 if TYPE_CHECKING:
     from core.config import Signature
@@ -25,7 +26,8 @@ def classes_of(signature: Signature, outputs: Mapping[str, Tensor]) -> list[Clas
 
     The model has outputs `scores` and `classes`, or only one of them, or one output of any name with the
     scores. Without an output `classes`, labels come from the label file of the output, else they are the
-    numbers of the classes. Raises CoreError(UNSUPPORTED) for other models.
+    numbers of the classes. Raises CoreError(UNSUPPORTED) for other models, and for `scores` and `classes` of
+    different shapes.
     """
     scores, labels = outputs.get(SCORES), outputs.get(CLASSES)
     if scores is None and labels is None and len(outputs) == 1:
@@ -39,10 +41,15 @@ def classes_of(signature: Signature, outputs: Mapping[str, Tensor]) -> list[Clas
     if scores is None:
         assert texts is not None
         return [[(text, 0.0) for text in row] for row in texts]
-    if scores.dtype.numpy.kind not in "fiu" or len(scores.shape) != 2:
+    if not is_numeric(scores.dtype) or len(scores.shape) != 2:
         raise unsupported(
             f"model '{signature.name}' cannot classify: its output '{scores.name}' is "
             f"{scores.dtype.name}{list(scores.shape)}, expected numbers of shape [examples, classes]"
+        )
+    if labels is not None and labels.shape != scores.shape:
+        raise unsupported(
+            f"model '{signature.name}' cannot classify: its output '{CLASSES}' has the shape "
+            f"{list(labels.shape)}, its output '{SCORES}' {list(scores.shape)}; expected equal shapes"
         )
     names = signature.outputs[scores.name].labels or ()
     return [
@@ -50,7 +57,7 @@ def classes_of(signature: Signature, outputs: Mapping[str, Tensor]) -> list[Clas
             (texts[i][j] if texts is not None else _name(names, j), float(score))
             for j, score in enumerate(row)
         ]
-        for i, row in enumerate(scores.array.tolist())
+        for i, row in enumerate(numbers_of(scores).tolist())
     ]
 
 
@@ -67,12 +74,12 @@ def values_of(signature: Signature, outputs: Mapping[str, Tensor]) -> list[float
             f"output; it has {', '.join(outputs)}"
         )
     shape = found.shape
-    if found.dtype.numpy.kind not in "fiu" or not (len(shape) == 1 or shape[1:] == (1,)):
+    if not is_numeric(found.dtype) or not (len(shape) == 1 or shape[1:] == (1,)):
         raise unsupported(
             f"model '{signature.name}' cannot regress: its output '{found.name}' is "
             f"{found.dtype.name}{list(shape)}, expected one number for each example"
         )
-    return [float(value) for value in found.array.ravel().tolist()]
+    return [float(value) for value in numbers_of(found).ravel().tolist()]
 
 
 def _texts(signature: Signature, labels: Tensor) -> list[list[str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from core import dtypes
 from core.dtypes import DataType
+from core.tensor import Tensor
 from frontend_tfserving.signatures import is_vector
 
 if TYPE_CHECKING:
@@ -47,3 +50,20 @@ def shape_of(signature: Signature, spec: InputSpec | OutputSpec) -> tuple[int, .
     if is_vector(signature, spec):
         return (-1,)
     return (-1, *spec.dims) if signature.max_batch_size else tuple(spec.dims)
+
+
+def is_numeric(dtype: DataType) -> bool:
+    """Return whether the elements are numbers: neither BOOL nor BYTES."""
+    return dtype.numpy.kind in "fiu"
+
+
+def numbers_of(tensor: Tensor) -> Any:
+    """Return the elements of a numeric tensor as an array, those of FP16 and BF16 as FP32.
+
+    An array of core has the bit patterns of BF16.
+    """
+    if tensor.dtype is dtypes.BF16:
+        return (tensor.array.astype(np.uint32) << 16).view(np.float32)
+    if tensor.dtype is dtypes.FP16:
+        return tensor.array.astype(np.float32)
+    return tensor.array

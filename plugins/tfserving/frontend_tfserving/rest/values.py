@@ -19,6 +19,7 @@ import orjson
 from core import dtypes
 from core.errors import CoreError, invalid
 from core.tensor import Buffer, Tensor
+from frontend_tfserving.types import numbers_of
 from frontends.http.native.json_value import count_values
 
 if TYPE_CHECKING:
@@ -156,11 +157,7 @@ def values_of(tensor: Tensor) -> Any:
         found = np.empty(len(flat), object)
         found[:] = flat
         return found.reshape(array.shape).tolist()
-    if tensor.dtype is dtypes.BF16:
-        array = (array.astype(np.uint32) << 16).view(np.float32)
-    elif tensor.dtype is dtypes.FP16:
-        array = array.astype(np.float32)
-    array = np.ascontiguousarray(array)
+    array = np.ascontiguousarray(numbers_of(tensor))
     # Arrays of C's `long long` have 64 bits like int64, but orjson does not write their elements.
     return array.view(np.dtype(array.dtype.str))
 
