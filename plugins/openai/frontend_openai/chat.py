@@ -6,6 +6,7 @@ messages, tools ─► chat template ─► prompt ─► n requests to the mode
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core_generate.chat import Tools, read_messages, read_response_format, read_tools
@@ -62,10 +63,11 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     sampling.set_structure(
         read_response_format(document.take("response_format")), "response_format"
     )
-    prompt = _read_prompt(document, model, tools)
+    prompt = _read_prompt(document, model, tools, sampling.structured)
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     model.check(prompt, sampling)
+    parser = partial(text_parser, model, tools, prompt, sampling.structured)
     counts = fields.usage or not fields.stream
     asked = Asked(fields.stream, counts, fields.logprobs is not None)
     requests = [
@@ -76,18 +78,14 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         head = Head("chatcmpl", "chat.completion.chunk", name or "")
         chunks = Chunks(head, fields.usage)
         events = [
-            ChatEvents(chunks, index, usage, text_parser(model, tools, prompt), fields.logprobs)
-            for index in range(fields.n)
+            ChatEvents(chunks, index, usage, parser(), fields.logprobs) for index in range(fields.n)
         ]
         generation = Generation(
             events, model.output, lambda: tail(chunks, usage, fields.usage), error_event
         )
         return await run(server, call, model, generation, requests, usage, None)
     head = Head("chatcmpl", "chat.completion", name or "")
-    texts = [
-        ChatMessage(index, usage, text_parser(model, tools, prompt), fields.logprobs)
-        for index in range(fields.n)
-    ]
+    texts = [ChatMessage(index, usage, parser(), fields.logprobs) for index in range(fields.n)]
     generation = Generation(texts, model.output, bytes, error_event)
 
     def whole() -> dict[str, Any]:
@@ -112,10 +110,10 @@ def _read_fields(document: Document, sampling: SamplingFields) -> ChatFields:
     return ChatFields(n, stream, usage, (top or 0) if wanted else None)
 
 
-def _read_prompt(document: Document, model: TextModel, tools: Tools) -> Prompt:
+def _read_prompt(document: Document, model: TextModel, tools: Tools, structured: bool) -> Prompt:
     messages = document.take("messages")
     conversation = read_messages(messages)
     arguments = document.take("chat_template_kwargs") or {}
     if type(arguments) is not dict:
         raise wrong("chat_template_kwargs", "expected an object")
-    return prompt_of(conversation, model, tools, arguments, messages)
+    return prompt_of(conversation, model, tools, arguments, messages, structured=structured)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render
+from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render, without_reasoning
 from core_generate.chat.requests import ChatRequest
 
 from core.errors import invalid
@@ -22,11 +22,14 @@ def prompt_of(
     tools: Tools,
     arguments: Mapping[str, Any],
     messages: Any = None,
+    *,
+    structured: bool = False,
 ) -> Prompt:
     """Return the prompt that a conversation makes.
 
     arguments   names for the chat template
     messages    of the request, for a model with an input for them; None for those of the conversation
+    structured  whether the text must match a structure: the prompt then leaves no room for reasoning
     Raises CoreError(INVALID) if the model takes no sound, or has no chat template.
     """
     if conversation.audio:
@@ -34,6 +37,8 @@ def prompt_of(
             "messages", f"model '{model.signature.name}' does not support sound", "unsupported"
         )
     text = _prompt_text(conversation, model, tools, arguments)
+    if structured:
+        text = without_reasoning(text)
     found = conversation.messages if messages is None else messages
     whole = orjson.dumps(found) if model.takes_messages else b""
     given = _given_tools(model, tools)
@@ -89,9 +94,9 @@ def _prompt_text(
     )
 
 
-def text_parser(model: TextModel, tools: Tools, prompt: Prompt) -> Parser | None:
-    """Return a parser of the text; None if it is nothing but content."""
-    parser = parser_of(model.info.template, tools, prompt=prompt.text)
+def text_parser(model: TextModel, tools: Tools, prompt: Prompt, structured: bool) -> Parser | None:
+    """Return a parser of the text; None if it is nothing but content. `structured` as of prompt_of."""
+    parser = parser_of(model.info.template, tools, prompt=prompt.text, structured=structured)
     return None if parser.plain else parser
 
 

@@ -57,11 +57,17 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     # Every request must have it: a model that cannot limit its text would be of no use here.
     sampling.sources.pop("max_tokens", None)
     _check_budget(request, model)
-    prompt = prompt_of(request.conversation, model, request.tools, request.arguments)
+    prompt = prompt_of(
+        request.conversation,
+        model,
+        request.tools,
+        request.arguments,
+        structured=sampling.structured,
+    )
     model.check(prompt, sampling)
     requests = [model.request(prompt, sampling, Asked(request.stream, usage=True))]
     usage = Usage(1)
-    parser = text_parser(model, request.tools, prompt)
+    parser = text_parser(model, request.tools, prompt, sampling.structured)
     identifier = f"msg_{secrets.token_hex(12)}"
     if request.stream:
         maker = MessageEvents(identifier, request.model)

@@ -39,11 +39,17 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     call.captures = {"model": model.signature.name, "version": None}
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
     sampling = sampling_of(request, adapter, default, _NAMES)
-    prompt = prompt_of(request.conversation, model, request.tools, request.arguments)
+    prompt = prompt_of(
+        request.conversation,
+        model,
+        request.tools,
+        request.arguments,
+        structured=sampling.structured,
+    )
     model.check(prompt, sampling)
     requests = [model.request(prompt, sampling, Asked(request.stream, usage=True))]
     usage = Usage(1)
-    parser = text_parser(model, request.tools, prompt)
+    parser = text_parser(model, request.tools, prompt, sampling.structured)
     maker = ResponseEvents(f"resp_{secrets.token_hex(24)}", body, int(time.time()))
     if request.stream:
         events = AnswerEvents(maker, usage, parser, lambda finish, _: _end(maker, finish, usage))

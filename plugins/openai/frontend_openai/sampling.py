@@ -37,6 +37,11 @@ class SamplingFields:
             self.values[name] = value
             self.sources[name] = source or name
 
+    @property
+    def structured(self) -> bool:
+        """Return whether the text must match a structure."""
+        return "structured_outputs" in self.values
+
     def set_structure(self, structure: Structure | None, source: str) -> None:
         """Set what the text must match. Raises FieldError if something is set already."""
         if structure is None:

@@ -246,6 +246,7 @@ LETTERS = {
     "thinker": letters_config(
         text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"
     ),
+    "reasoner": letters_config(text="hm</think>yes", template=TOOL_TEMPLATE + "<think>{{ '\n' }}"),
     "budget": letters_config(text="yes", template="{{ thinking_budget }}"),
     "vectors": letters_config(task="embed"),
     "scores": letters_config(task="rank"),

@@ -9,7 +9,7 @@ All errors about a request are FieldError (INVALID), with the path of the field.
 from core_generate.chat.fields import FieldError
 from core_generate.chat.messages import Conversation, read_messages
 from core_generate.chat.parser import ToolCallParser
-from core_generate.chat.parsers import parser_of
+from core_generate.chat.parsers import parser_of, without_reasoning
 from core_generate.chat.pieces import (
     Call,
     CallArguments,
@@ -46,4 +46,5 @@ __all__ = [
     "read_template",
     "read_tools",
     "render",
+    "without_reasoning",
 ]

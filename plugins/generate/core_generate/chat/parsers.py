@@ -20,6 +20,7 @@ def parser_of(
     tools: Tools | None = None,
     *,
     prompt: str = "",
+    structured: bool = False,
     new_id: Callable[[], str] | None = None,
 ) -> ToolCallParser:
     """Return the parser of one generated text.
@@ -27,6 +28,7 @@ def parser_of(
     template_or_name   the chat template of the model, or a name: hermes, qwen, smollm2, llama3, mistral, …
     tools              what the request lets the model call; None for nothing
     prompt             the prompt; if it ends with <think> or [THINK], the text begins with reasoning
+    structured         whether the text must match a structure of the request: then it is all content
     new_id             returns a new identifier for each call; None for the parser's own
     With tools.structure, the text is nothing but calls: the parser expects no marker of the template, and no
     reasoning.
@@ -36,6 +38,8 @@ def parser_of(
         if tools.choice == "named":
             return ArgumentsParser(tools.name, make_id)
         return CallsParser(FAMILIES["json"], tools, make_id)
+    if structured:
+        return ToolCallParser()
     parser = ToolCallParser()
     if tools is not None and tools.functions:
         family = family_of(template_or_name)
@@ -46,6 +50,18 @@ def parser_of(
         if is_begun or begin in template_or_name:
             return ReasoningParser(parser, begin, end, is_begun=is_begun)
     return parser
+
+
+def without_reasoning(prompt: str) -> str:
+    """Return a prompt whose text begins with the answer: <think> or [THINK] at its end is closed.
+
+    For a text that must match a structure, which permits no reasoning before it.
+    """
+    begun = prompt.rstrip()
+    for begin, end in _REASONING:
+        if begun.endswith(begin):
+            return f"{begun}\n\n{end}\n\n"
+    return prompt
 
 
 def _new_short_id() -> str:

@@ -4,7 +4,14 @@ import json
 from itertools import pairwise
 
 import pytest
-from core_generate.chat import CallBegin, Content, joined, parser_of, read_tools
+from core_generate.chat import (
+    CallBegin,
+    Content,
+    joined,
+    parser_of,
+    read_tools,
+    without_reasoning,
+)
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -249,6 +256,26 @@ def test_reasoning_is_apart_from_the_answer_and_its_calls(prompt, begin, cuts):
     assert whole.reasoning == "I add. </thin"
     assert whole.content == "So:"
     assert calls_of(whole) == [("add", {})]
+
+
+@pytest.mark.parametrize("prompt", ["<think>\n", "<think>", "[THINK]", ""])
+def test_text_that_must_match_a_structure_is_content(prompt):
+    parser = parser_of("<think> [THINK] <tool_call>", TOOLS, prompt=prompt, structured=True)
+
+    assert parser.plain
+
+
+@pytest.mark.parametrize(
+    "prompt, expected",
+    [
+        ("a<think>\n", "a<think>\n\n</think>\n\n"),
+        ("a[THINK]", "a[THINK]\n\n[/THINK]\n\n"),
+        ("<think>a</think>\n", "<think>a</think>\n"),
+        ("", ""),
+    ],
+)
+def test_reasoning_that_a_prompt_begins_is_closed(prompt, expected):
+    assert without_reasoning(prompt) == expected
 
 
 def test_text_without_tools_is_passed_on_as_it_is():

@@ -1,0 +1,61 @@
+"""Text that must match a structure: the answer of models that reason, and calls beside it."""
+
+import json
+
+import pytest
+
+pytest.importorskip("backend_testing.letters")
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
+USER = [{"role": "user", "content": "x"}]
+ADD = {"type": "function", "function": {"name": "add", "parameters": SCHEMA}}
+
+
+@pytest.fixture
+def client(letters, connect):
+    return connect(letters[1])
+
+
+@pytest.mark.parametrize("model", ["thinker", "reasoner"])
+def test_structured_text_of_a_model_that_reasons_is_its_content(client, model):
+    body = {"model": model, "messages": USER, "response_format": FORMAT}
+
+    status, whole = client.ask(CHAT, body)
+    deltas = [each["choices"][0]["delta"] for each in client.chunks(CHAT, body)]
+
+    message = whole["choices"][0]["message"]
+    assert status == 200 and json.loads(message["content"]) == {"n": 0}
+    assert "reasoning_content" not in message
+    assert json.loads("".join(each.get("content") or "" for each in deltas)) == {"n": 0}
+
+
+def test_structured_text_of_a_model_that_reasons_is_the_message_of_a_response(client):
+    form = {"type": "json_schema", "name": "s", "schema": SCHEMA}
+
+    status, found = client.ask(
+        RESPONSES, {"model": "reasoner", "input": "x", "text": {"format": form}}
+    )
+
+    (message,) = found["output"]
+    assert (status, message["type"]) == (200, "message")
+    assert json.loads(message["content"][0]["text"]) == {"n": 0}
+
+
+def test_the_prompt_of_structured_text_ends_behind_the_reasoning(client):
+    def prompt_tokens(**fields):
+        body = {"model": "reasoner", "messages": USER, **fields}
+        return client.ask(CHAT, body)[1]["usage"]["prompt_tokens"]
+
+    plain = prompt_tokens()
+
+    more = len("<think>\n\n</think>\n\n") - len("<think>\n")  # a token is a byte
+    assert prompt_tokens(response_format=FORMAT) == plain + more
+    assert prompt_tokens(structured_outputs={"choice": ["yes"]}) == plain + more
+
+
+def test_without_a_structure_the_model_reasons(client):
+    message = client.ask(CHAT, {"model": "reasoner", "messages": USER})[1]["choices"][0]["message"]
+
+    assert (message["content"], message["reasoning_content"]) == ("yes", "hm")
