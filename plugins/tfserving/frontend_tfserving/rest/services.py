@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.errors import invalid
 from core.request import InferenceRequest
 from core.response import Reply
 from frontend_tfserving.classes import classes_of, values_of
 from frontend_tfserving.prediction import received, send
 from frontend_tfserving.rest import document
+from frontend_tfserving.rest.body import unpacked
 from frontend_tfserving.rest.values import BYTES_PER_VALUE, write_json
 from frontend_tfserving.signatures import checked_signature, explainer_of, version_of
 from frontends.http.background import LARGE_BYTES, begin, turn
@@ -21,7 +21,7 @@ from frontends.http.services.traced import submit, traced
 if TYPE_CHECKING:
     from core.config import Signature
     from core.server import InferenceServer
-    from core.tensor import Tensor
+    from core.tensor import Buffer, Tensor
 
 Outputs = Mapping[str, "Tensor"]
 Read = Callable[[Mapping[str, Any], "Signature"], document.Asked]
@@ -73,15 +73,14 @@ async def _answer(
     server: InferenceServer, call: HttpRequest, read: Read, write: Write, model: str = ""
 ) -> HttpResponse:
     """Return the answer of a model: by default, of the one in the path."""
-    if call.headers.get("Content-Encoding", "identity") != "identity":
-        raise invalid("Unsupported content-encoding, only 'identity' is supported.")
     model = model or call.model
     version = version_of(server, model, call.version, call.captures.get("label") or "")
-    _hold(call)
-    members = await _away(call, lambda: document.members_of(call.body))
+    body = await unpacked(server, call)
+    _hold(call, body)
+    members = await _away(body, lambda: document.members_of(body))
     name = document.signature_name(members)
     signature, version = checked_signature(server, model, version, name)
-    asked = await _away(call, lambda: read(members, signature))
+    asked = await _away(body, lambda: read(members, signature))
     id = call.headers.get("X-Request-Id", "")
 
     def sent(request: InferenceRequest) -> Reply:
@@ -98,21 +97,21 @@ async def _answer(
         def text() -> bytes:
             return write_json(write(signature, outputs, asked))
 
-        body = await begin(text) if size > LARGE_BYTES else text()
-        return HttpResponse(200, JSON_HEADERS, body)
+        written = await begin(text) if size > LARGE_BYTES else text()
+        return HttpResponse(200, JSON_HEADERS, written)
 
     return await traced(replies[0], response())
 
 
-def _hold(call: HttpRequest) -> None:
+def _hold(call: HttpRequest, body: Buffer) -> None:
     """Count the memory of a large body's values in the connection's share. Raises MemoryExhausted."""
-    if len(call.body) > LARGE_BYTES:
-        call.share.take_large(BYTES_PER_VALUE * count_values(call.body), "the values of a request")
+    if len(body) > LARGE_BYTES:
+        call.share.take_large(BYTES_PER_VALUE * count_values(body), "the values of a request")
 
 
-async def _away(call: HttpRequest, work: Callable[[], Any]) -> Any:
+async def _away(body: Buffer, work: Callable[[], Any]) -> Any:
     """Return work(), which is done on another thread if the body is large."""
-    if len(call.body) < LARGE_BYTES:
+    if len(body) < LARGE_BYTES:
         return work()
     async with turn():
         return await begin(work)
