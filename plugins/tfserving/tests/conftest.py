@@ -20,6 +20,10 @@ def double(x):
     return {"y": x * 2}
 
 
+def twice(x):
+    return {"y": x + x}
+
+
 def mixed(text, number):
     upper = [each.upper() for each in text.ravel().tolist()]
     return {"upper": np.array(upper, object).reshape(text.shape), "squared": number * number}
@@ -80,6 +84,7 @@ def server(tmp_path_factory):
         named = parameters(TF_SIGNATURE_DEF="classification")
         found.bind("parser", parser, **text, config=named, **rows)
         found.bind("odd", odd, **vector, outputs={"y": ("FP32", [-1])}, **rows)
+        found.bind("half", twice, inputs={"x": ("FP16", [1])}, outputs={"y": ("FP16", [1])}, **rows)
         found.bind("whole", double, inputs={"x": ("INT8", [2])}, outputs={"y": ("INT8", [2])})
         found.bind(
             "mixed",

@@ -253,15 +253,26 @@ def test_wrong_examples_are_refused(call, given_examples, text):
     assert text in error.value.details()
 
 
-def test_a_feature_outside_of_the_range_of_the_input_is_refused(call):
-    request = messages.RegressionRequest(
-        model_spec=spec("whole"), input=examples(features(x=[1, 200]))
-    )
+@pytest.mark.parametrize(
+    ("model", "values", "dtype"),
+    [("whole", [1, 200], "INT8"), ("half", [1e6], "FP16"), ("half", [-65520], "FP16")],
+)
+def test_a_feature_outside_of_the_range_of_the_input_is_refused(call, model, values, dtype):
+    request = messages.RegressionRequest(model_spec=spec(model), input=examples(features(x=values)))
 
     with pytest.raises(grpc.RpcError) as error:
         call("Regress", request, "RegressionResponse")
 
-    assert "outside of the range of INT8" in error.value.details()
+    assert f"outside of the range of {dtype}" in error.value.details()
+
+
+def test_features_of_fp16_may_be_infinite(call):
+    given_examples = examples(features(x=[float("inf")]), features(x=[65504.0 / 2]))
+    request = messages.RegressionRequest(model_spec=spec("half"), input=given_examples)
+
+    found = call("Regress", request, "RegressionResponse").result.regressions
+
+    assert [each.value for each in found] == [float("inf"), 65504.0]
 
 
 def test_a_large_context_is_not_repeated_for_many_examples(call):

@@ -78,16 +78,27 @@ def _tensor(signature: Signature, name: str, features: Sequence[Any]) -> Tensor:
         array = np.empty(len(rows) * len(rows[0]), object)
         array[:] = [value for row in rows for value in row]
     else:
-        whole = spec.dtype.numpy.kind in "iu"
-        array = np.array(rows, np.int64 if whole else spec.dtype.numpy)
-        if whole and array.size:
-            limits = np.iinfo(spec.dtype.numpy)
-            if int(array.min()) < limits.min or int(array.max()) > limits.max:
-                raise invalid(
-                    f"the feature '{name}' has a value outside of the range of {spec.dtype.name}"
-                )
-        array = array.astype(spec.dtype.numpy)
+        array = _numbers(spec, rows)
     return Tensor(name, spec.dtype, shape, array=array.reshape(shape))
+
+
+def _numbers(spec: InputSpec, rows: Sequence[Sequence[float]]) -> Any:
+    """Return the numbers as the datatype of the input. Raises CoreError(INVALID) for one out of its range."""
+    dtype = spec.dtype.numpy
+    if dtype.kind in "iu":
+        found, limits = np.array(rows, np.int64), np.iinfo(dtype)
+        fits = not found.size or (int(found.min()) >= limits.min and int(found.max()) <= limits.max)
+        array = found.astype(dtype)
+    else:
+        found = np.array(rows, np.float64)
+        with np.errstate(over="ignore"):
+            array = found.astype(dtype)
+        fits = dtype.kind != "f" or not (np.isinf(array) & ~np.isinf(found)).any()
+    if not fits:
+        raise invalid(
+            f"the feature '{spec.name}' has a value outside of the range of {spec.dtype.name}"
+        )
+    return array
 
 
 def _values(spec: InputSpec, feature: messages.Feature) -> list[Any]:
