@@ -12,6 +12,7 @@ import orjson
 from core.errors import CoreError, invalid
 from core.similar import did_you_mean
 from core_generate.engine import Sampling, Structure
+from core_generate.levels import excess_of
 
 INPUT = "sampling_parameters"
 MOST_STOPS = 256
@@ -51,6 +52,8 @@ def read_sampling(text: bytes) -> SamplingRequest:
         raise invalid(f"{INPUT} is no JSON: {error}") from None
     if type(document) is not dict:
         raise invalid(f"{INPUT} is {_kind(document)}, it must be a JSON object")
+    if excess := excess_of(document):
+        raise invalid(f"{INPUT} has {excess}")
     return _read(document)
 
 
@@ -214,6 +217,8 @@ def _structure(name: str, value: Any) -> tuple[Structure, str, str]:
             value = orjson.loads(value)
         except ValueError:
             value = None
+        if excess := excess_of(value):
+            raise invalid(f"{INPUT}: '{name}' has {excess}")
     members = ", ".join(_MEMBERS)
     if type(value) is not dict:
         raise _wrong(name, "no JSON object", f"an object with one of {members}")
@@ -234,6 +239,8 @@ def _schema(name: str, value: Any) -> Any:
             value = orjson.loads(value)
         except ValueError as error:
             raise invalid(f"{INPUT}: '{name}' is no JSON: {error}") from None
+        if excess := excess_of(value):
+            raise invalid(f"{INPUT}: '{name}' has {excess}")
     if type(value) is not dict and value is not True:
         raise _wrong(name, _kind(value), "a JSON schema, which is an object")
     return value

@@ -174,3 +174,19 @@ def test_any_bytes_are_read_or_refused(data):
         read_sampling(data)
     except CoreError as error:
         assert error.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"stop": %s}' % ("[" * 1000 + "]" * 1000),
+        '{"structured_outputs": {"json": %s}}' % ('{"a":' * 300 + "1" + "}" * 300),
+        json.dumps({"structured_outputs": {"json": '{"a":' * 300 + "1" + "}" * 300}}),
+        json.dumps({"structured_outputs": '{"json":' * 300 + "1" + "}" * 300}),
+    ],
+)
+def test_json_of_many_levels_is_refused(text):
+    with pytest.raises(CoreError, match="levels of lists and objects; at most 128") as refused:
+        read_sampling(text.encode())
+
+    assert refused.value.kind is Kind.INVALID

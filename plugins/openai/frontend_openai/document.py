@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import orjson
+from core_generate.levels import MOST_LEVELS, excess_of
 
 from core.errors import invalid
 from core.tensor import Buffer
@@ -16,7 +17,10 @@ MOST_VALUES = 1_000_000  # values and keys of a request: a prompt of tokens has 
 
 
 def read_document(body: Buffer) -> Document:
-    """Return the JSON object of a body. Raises CoreError(INVALID) if it is none, or has too many values."""
+    """Return the JSON object of a body.
+
+    Raises CoreError(INVALID) if it is none, or has too many values or levels.
+    """
     return Document(read_object(body))
 
 
@@ -30,6 +34,10 @@ def read_object(body: Buffer) -> dict[str, Any]:
         raise invalid(f"the body is not JSON: {error}") from None
     if type(found) is not dict:
         raise invalid("the body is no JSON object")
+    data = bytes(body)
+    may_be_deep = data.count(b"[") + data.count(b"{") > MOST_LEVELS
+    if may_be_deep and (excess := excess_of(found)):
+        raise invalid(f"the request has {excess}")
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from core.errors import CoreError, Kind
+from core_generate.levels import excess_of
 
 _MOST_SHOWN = 60  # characters of a wrong value, in an error
 _KINDS = {
@@ -36,7 +37,7 @@ def shown(value: Any) -> str:
     try:
         text = orjson.dumps(value).decode()
     except (TypeError, ValueError):  # a lone surrogate, an integer of more than 64 bits
-        text = repr(value)
+        text = excess_of(value) or repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
@@ -61,6 +62,17 @@ def check_text(value: Any, path: str) -> str:
             path, "the string has half of a surrogate pair, which is no text"
         ) from None
     return text
+
+
+def parse(text: Any, path: str) -> Any:
+    """Return the value of a string with JSON. Raises FieldError for other values, and too many levels."""
+    try:
+        value = orjson.loads(check_text(text, path))
+    except orjson.JSONDecodeError as error:
+        raise FieldError(path, f"the text is not JSON: {error}") from None
+    if excess := excess_of(value):
+        raise FieldError(path, excess)
+    return value
 
 
 def join(path: str, name: str) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from core_generate.chat.fields import (
     FieldError,
     check,
@@ -17,6 +15,7 @@ from core_generate.chat.fields import (
     get,
     join,
     need,
+    parse,
     shown,
 )
 from core_generate.chat.media import check_audio, check_image, read_base64, read_url
@@ -194,9 +193,5 @@ def read_arguments(value: Any, path: str) -> dict[str, Any]:
         return {}
     if isinstance(value, dict):
         return value
-    try:
-        document = orjson.loads(check_text(value, path))
-    except orjson.JSONDecodeError as error:
-        raise FieldError(path, f"the text is not JSON: {error}") from None
-    arguments: dict[str, Any] = check(document, dict, path)
+    arguments: dict[str, Any] = check(parse(value, path), dict, path)
     return arguments

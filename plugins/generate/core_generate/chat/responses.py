@@ -33,7 +33,8 @@ from core_generate.engine import Structure
 _FIELDS = {"model", "input", "instructions", "max_output_tokens", "temperature", "top_p", "stream"}
 _FIELDS |= {"tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"}
 # They change no answer here: all tiers are one.
-_FIELDS |= {"metadata", "user", "service_tier", "safety_identifier", "prompt_cache_key"}
+_LABELS = ("user", "service_tier", "safety_identifier", "prompt_cache_key")
+_FIELDS |= {"metadata", *_LABELS}
 # Accepted with the value that changes nothing.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "background": (False,),
@@ -60,6 +61,7 @@ def read_response_request(document: Any) -> ChatRequest:
         if document.get(name) is not None and document[name] not in values:
             raise FieldError(name, f"not supported here: {shown(document[name])}; leave it out")
     check_names(document, _FIELDS | _ONLY.keys(), "")
+    _check_labels(document)
     request = ChatRequest(need(document, "model", str, ""), Conversation())
     read_count(document, "max_output_tokens", request.sampling, "max_tokens")
     read_number(document, "temperature", request.sampling, most=2)
@@ -72,6 +74,14 @@ def read_response_request(document: Any) -> ChatRequest:
     request.structure = _read_text(get(document, "text", dict, "") or {})
     _read_reasoning(get(document, "reasoning", dict, "") or {}, request.arguments)
     return request
+
+
+def _check_labels(document: Mapping[str, Any]) -> None:
+    """Raise FieldError unless the fields that label a request, which its response repeats, are texts."""
+    for name in _LABELS:
+        get(document, name, str, "")
+    for name in get(document, "metadata", dict, "") or {}:
+        need(document["metadata"], name, str, "metadata")
 
 
 class _Input:

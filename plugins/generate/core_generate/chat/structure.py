@@ -21,6 +21,7 @@ from core_generate.chat.fields import (
     get,
     join,
     need,
+    parse,
     shown,
 )
 from core_generate.engine import Structure
@@ -101,12 +102,7 @@ def read_structured_outputs(document: Any, path: str = "structured_outputs") -> 
 
 
 def _parsed(value: Any, path: str) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return orjson.loads(value)
-    except ValueError as error:
-        raise FieldError(path, f"the text is not JSON: {error}") from None
+    return parse(value, path) if isinstance(value, str) else value
 
 
 def _choices(value: Any, path: str) -> tuple[str, ...]:

@@ -222,3 +222,13 @@ def test_a_head_without_a_frame_is_read_quickly(data):
 def test_a_png_must_begin_with_its_head():
     with pytest.raises(FieldError, match="expected an image"):
         check_image(png(1, 1).replace(b"IHDR", b"tEXt"), "x")
+
+
+@pytest.mark.parametrize("levels", [300, 1000])
+def test_a_wrong_value_of_many_levels_is_named(levels):
+    value = []
+    for _ in range(levels - 1):
+        value = [value]
+
+    with pytest.raises(FieldError, match=f"^messages.0.: .*{levels} levels"):
+        read_messages([value])
