@@ -243,6 +243,7 @@ LETTERS = {
     "letters": letters_config(adapters="loud", context="1024"),
     "poem": letters_config(text="one two STOP three"),
     "caller": letters_config(text=f"Let me see. {CALL}", template=TOOL_TEMPLATE),
+    "callers": letters_config(text=f"{CALL}\n{CALL}", template=TOOL_TEMPLATE),
     "thinker": letters_config(
         text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"
     ),

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("backend_testing.letters")
 
-CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
 USER = [{"role": "user", "content": "x"}]
@@ -59,3 +59,42 @@ def test_without_a_structure_the_model_reasons(client):
     message = client.ask(CHAT, {"model": "reasoner", "messages": USER})[1]["choices"][0]["message"]
 
     assert (message["content"], message["reasoning_content"]) == ("yes", "hm")
+
+
+def test_calls_that_may_not_be_parallel_are_one(client):
+    body = {"model": "callers", "messages": USER}
+    response = {
+        "model": "callers",
+        "input": "x",
+        "tools": [{**ADD["function"], "type": "function"}],
+    }
+    tool = {"name": "add", "input_schema": SCHEMA}
+    message = {**body, "max_tokens": 1000, "tools": [tool]}
+    one = {"type": "auto", "disable_parallel_tool_use": True}
+
+    def calls(path, body):
+        status, found = client.ask(path, body)
+        assert status == 200, found
+        if path == CHAT:
+            return found["choices"][0]["message"]["tool_calls"]
+        name, kind = ("output", "function_call") if path == RESPONSES else ("content", "tool_use")
+        return [each for each in found[name] if each["type"] == kind]
+
+    assert len(calls(CHAT, {**body, "tools": [ADD]})) == 2
+    assert len(calls(RESPONSES, response)) == 2
+    assert len(calls(MESSAGES, message)) == 2
+    assert len(calls(CHAT, {**body, "tools": [ADD], "parallel_tool_calls": False})) == 1
+    assert len(calls(RESPONSES, {**response, "parallel_tool_calls": False})) == 1
+    assert len(calls(MESSAGES, {**message, "tool_choice": one})) == 1
+
+
+def test_a_stream_has_one_call_if_they_may_not_be_parallel(client):
+    body = {"model": "callers", "messages": USER, "tools": [ADD], "parallel_tool_calls": False}
+
+    chunks = client.chunks(CHAT, body)
+
+    calls = [call for each in chunks for call in each["choices"][0]["delta"].get("tool_calls", ())]
+    assert {each["index"] for each in calls} == {0}
+    arguments = "".join(each["function"]["arguments"] for each in calls)
+    assert json.loads(arguments) == {"a": 1, "b": [2, "ä"]}
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"

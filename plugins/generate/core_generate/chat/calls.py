@@ -63,7 +63,8 @@ class CallsParser(ToolCallParser):
     """Parses the text of a family: content, and calls. Text that looks like calls and has none is content.
 
     A call that breaks after its name, or behind another call, is dropped from there on.
-    tools   the functions; a call without a marker is a call only if it names one of them
+    tools   the functions; a call without a marker is a call only if it names one of them. Unless they are
+            `parallel`, calls behind the first are dropped
     """
 
     plain = False
@@ -71,6 +72,7 @@ class CallsParser(ToolCallParser):
     def __init__(self, family: Family, tools: Tools, new_id: Callable[[], str] = new_call_id):
         self._family = family
         self._names = tools.names
+        self._parallel = tools.parallel
         functions = [each["function"] for each in tools.functions]
         self._schemas = {each["name"]: each.get("parameters") or {} for each in functions}
         self._new_id = new_id
@@ -107,11 +109,18 @@ class CallsParser(ToolCallParser):
     def begin(self, name: str) -> None:
         self._raw = self._space = ""
         self._has_call = True
-        self._pieces.append(CallBegin(self._count, self._new_id(), name))
         self._count += 1
+        if self._is_kept:
+            self._pieces.append(CallBegin(self._count - 1, self._new_id(), name))
 
     def arguments(self, text: str) -> None:
-        self._pieces.append(CallArguments(self._count - 1, text))
+        if self._is_kept:
+            self._pieces.append(CallArguments(self._count - 1, text))
+
+    @property
+    def _is_kept(self) -> bool:
+        """Return whether the call that is read is one of the answer."""
+        return self._parallel or self._count == 1
 
     # What `_read` may be: each takes text from the begin of `_pending` and returns whether to go on.
 

@@ -39,12 +39,14 @@ class Tools:
     name        the function for "named", else ""
     structure   what the generated text must match: a list of calls for "required", as
                 [{"name": …, "arguments": {…}}], only the arguments for "named"; None for "auto" and "none"
+    parallel    whether one text may have several calls
     """
 
     functions: Sequence[dict[str, Any]] = ()
     choice: Choice = "none"
     name: str = ""
     structure: Structure | None = None
+    parallel: bool = True
 
     @property
     def names(self) -> frozenset[str]:
@@ -79,10 +81,11 @@ def tools_of(
     allowed = [each for each in functions if each["function"]["name"] in names]
     if choice == "named":
         schema = _parameters(allowed[0])
-        return Tools(allowed, choice, names[0], Structure(schema=schema))
+        return Tools(allowed, choice, names[0], Structure(schema=schema), parallel)
     if choice == "required":
-        return Tools(allowed, choice, "", Structure(schema=_calls_schema(allowed, parallel)))
-    return Tools(allowed if choice == "auto" else (), choice)
+        structure = Structure(schema=_calls_schema(allowed, parallel))
+        return Tools(allowed, choice, "", structure, parallel)
+    return Tools(allowed if choice == "auto" else (), choice, parallel=parallel)
 
 
 def _functions(tools: Any, path: str) -> list[dict[str, Any]]:
@@ -102,7 +105,8 @@ def _functions(tools: Any, path: str) -> list[dict[str, Any]]:
 def read_function(function: Any, path: str, schema_name: str = "parameters") -> dict[str, Any]:
     """Return a tool in OpenAI's form, made of an object with name, description, parameters and strict.
 
-    `strict` is checked and left out. A function without a schema takes no arguments.
+    `strict` is checked and left out: arguments follow their schema where the choice is "required" or "named".
+    A function without a schema takes no arguments.
     schema_name   name of the field with the JSON schema of the arguments
     Raises FieldError with the path of the wrong field.
     """

@@ -246,6 +246,21 @@ def test_arguments_that_the_structure_forces_are_one_call(arguments, cuts):
     assert calls_of(whole) == [("add", arguments)]
 
 
+@given(calls=CALLS, cuts=CUTS)
+@pytest.mark.parametrize("template, write", FORMS)
+def test_calls_behind_the_first_are_dropped_unless_they_may_be_parallel(
+    template, write, calls, cuts
+):
+    tools = read_tools(
+        [{"type": "function", "function": {"name": name}} for name in NAMES], parallel=False
+    )
+
+    whole = parsed(template, write(calls), cuts, tools=tools)
+
+    assert calls_of(whole) == calls[:1]
+    assert whole.content == ""
+
+
 @given(cuts=CUTS)
 @pytest.mark.parametrize("prompt, begin", [("", "\n<think>\n"), ("assistant\n<think>\n", "")])
 def test_reasoning_is_apart_from_the_answer_and_its_calls(prompt, begin, cuts):
