@@ -1,4 +1,4 @@
-"""Run models in the format of Hugging Face with transformers: text, embeddings, scores and classes.
+"""Run models in the format of Hugging Face with transformers: text, embeddings, scores, classes.
 
 The import of torch and transformers happens when the first model loads.
 """

@@ -1,6 +1,6 @@
-"""TextBatcher: texts of all requests, computed in batches of about the same length.
+"""Batcher: texts or images of all requests, computed in batches of about the same size.
 
-request ─► [TextBatcher.rows] ─► texts of all requests, the longest first ─► compute ─► rows of each request
+request ─► [Batcher.rows] ─► items of all requests, sorted by size ─► compute ─► rows of each request
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -18,14 +18,9 @@ import torch
 from backend_transformers.generation import failed
 from core.errors import CoreError, internal
 
-_MOST_AT_ONCE = 256  # texts that are sorted together; those that arrive later wait for them
+_MOST_AT_ONCE = 256  # items that are sorted together; those that arrive later wait for them
 
-
-class EncodedText(NamedTuple):
-    """Tokens of a text, and for each of them 0, or 1 for the second text of a pair."""
-
-    tokens: list[int]
-    types: list[int]
+Item = TypeVar("Item")
 
 
 @dataclass(eq=False)
@@ -37,43 +32,51 @@ class _Asked:
     answer: Future[Any] = field(default_factory=Future)
 
 
-class TextBatcher:
-    """Computes texts on a thread of its own.
+class Batcher(Generic[Item]):
+    """Computes items, such as texts, on a thread of its own. It calls all functions there.
 
-    compute   texts → FP32[texts, numbers] on the CPU, called on the thread
-    batch     tokens that are computed at once, padding too; one text may have more
-    threads   threads of an operation
+    compute    items → FP32[items, numbers] on the CPU
+    order      item → what the items are sorted by
+    together   sorted items → how many of the first are computed at once; 0 counts as 1
+    threads    threads of an operation
     """
 
-    def __init__(self, compute: Callable[[Sequence[EncodedText]], Any], batch: int, threads: int):
+    def __init__(
+        self,
+        compute: Callable[[Sequence[Item]], Any],
+        order: Callable[[Item], Any],
+        together: Callable[[Sequence[Item]], int],
+        threads: int,
+    ):
         self._compute = compute
-        self._batch = batch
+        self._order = order
+        self._together = together
         self._threads = threads
-        self._waiting: deque[tuple[EncodedText, _Asked, int]] = deque()
-        self._running = 0  # texts; written by the thread
+        self._waiting: deque[tuple[Item, _Asked, int]] = deque()
+        self._running = 0  # items; written by the thread
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="transformers", daemon=True)
         self._thread.start()
 
-    def rows(self, texts: Sequence[EncodedText]) -> Any:
-        """Return a row for each text, FP32[texts, numbers]. Blocks. Any thread.
+    def rows(self, items: Sequence[Item]) -> Any:
+        """Return a row for each item, FP32[items, numbers]. Blocks. Any thread.
 
         Raises the error of `compute` as a CoreError.
         """
-        if not texts:
+        if not items:
             return np.zeros((0, 0), np.float32)
-        asked = _Asked(len(texts), [None] * len(texts))
+        asked = _Asked(len(items), [None] * len(items))
         with self._changed:
             if self._closed:
                 raise internal("the engine is closed")
-            self._waiting.extend((each, asked, i) for i, each in enumerate(texts))
+            self._waiting.extend((each, asked, i) for i, each in enumerate(items))
             self._changed.notify()
         asked.answer.result()
         return np.stack(asked.found)
 
     def counts(self) -> tuple[int, int]:
-        """Return how many texts wait, and how many are computed. Any thread."""
+        """Return how many items wait, and how many are computed. Any thread."""
         return len(self._waiting), self._running
 
     def close(self) -> None:
@@ -93,13 +96,13 @@ class TextBatcher:
             while taken := self._take():
                 self._running = len(taken)
                 while taken:
-                    count = max(1, self._batch // len(taken[0][0].tokens))
+                    count = max(1, self._together([item for item, _, _ in taken]))
                     self._answer(taken[:count])
                     del taken[:count]
                     self._running = len(taken)
 
-    def _take(self) -> list[tuple[EncodedText, _Asked, int]]:
-        """Wait for texts, and return some, the longest first; [] once the engine is closed."""
+    def _take(self) -> list[tuple[Item, _Asked, int]]:
+        """Wait for items, and return some in their order; [] once the engine is closed."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
@@ -107,11 +110,11 @@ class TextBatcher:
                 return []
             count = min(_MOST_AT_ONCE, len(self._waiting))
             taken = [self._waiting.popleft() for _ in range(count)]
-        return sorted(taken, key=lambda each: -len(each[0].tokens))
+        return sorted(taken, key=lambda each: self._order(each[0]))
 
-    def _answer(self, group: Sequence[tuple[EncodedText, _Asked, int]]) -> None:
+    def _answer(self, group: Sequence[tuple[Item, _Asked, int]]) -> None:
         try:
-            rows = self._compute([text for text, _, _ in group])
+            rows = self._compute([item for item, _, _ in group])
         except Exception as error:
             for _, asked, _ in group:
                 _fail(asked, error if isinstance(error, CoreError) else failed(error))

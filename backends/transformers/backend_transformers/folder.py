@@ -16,7 +16,9 @@ from core.model_file import check_readable, not_found
 
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")  # how a picture or sound is read
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
+IMAGES = ("ForImageClassification", "ForImageClassificationWithTeacher")  # ends of classes
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 
 
@@ -26,7 +28,8 @@ class Folder:
     path    the folder
     model   name of the model, for errors
     config  content of config.json
-    Raises CoreError if config.json, the weights or the files of the tokenizer are missing or unreadable.
+    Raises CoreError if config.json, the weights, or the files of the tokenizer are missing or unreadable. A
+    model that reads images has the file of an image processor in the place of a tokenizer.
     """
 
     def __init__(self, path: Path, model: str):
@@ -39,8 +42,9 @@ class Folder:
         if weights is None:
             raise not_found(path / WEIGHTS[0], model)
         check_readable(weights, model)
-        if not any((path / name).is_file() for name in TOKENIZERS):
-            raise not_found(path / TOKENIZERS[0], model)
+        needed = PROCESSORS if self.reads_images else TOKENIZERS
+        if not any((path / name).is_file() for name in needed):
+            raise not_found(path / needed[0], model)
         self._tokenizer = self._object("tokenizer_config.json")
         self._generation = self._object("generation_config.json")
 
@@ -83,6 +87,11 @@ class Folder:
                 '["LlamaForCausalLM"]',
             )
         return found[0]
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the model classifies images. Raises as `architecture`."""
+        return self.architecture.endswith(IMAGES)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-"""Loads a model and its tokenizer with transformers.
+"""Loads a model with transformers, and its tokenizer or image processor.
 
 Folder, Settings ─► [load] ─► Loaded
+                 └► [load_images] ─► LoadedImages
 """
 
 from __future__ import annotations
@@ -43,6 +44,20 @@ class Loaded:
     bytes: int
 
 
+@dataclass(frozen=True)
+class LoadedImages:
+    """A model of images that is ready to compute.
+
+    module      the model, in its datatype on its device, for inference
+    processor   its image processor, with Pillow and NumPy: PIL's Image → arrays
+    bytes       size of its weights
+    """
+
+    module: Any
+    processor: Any
+    bytes: int
+
+
 # While transformers reads a model, it replaces functions of all its classes. Two reads at once can leave them
 # replaced: later models would then lose weights that two of their layers share.
 _reading = threading.Lock()
@@ -65,14 +80,41 @@ def load(folder: Folder, settings: Settings) -> Loaded:
         raise folder.wrong(
             "tokenizer.json", "is missing: this backend needs the tokenizer's fast form"
         )
-    dtype = getattr(torch, settings.dtype) if settings.dtype else _dtype(device)
+    module = _module(folder, settings, config, device)
+    if settings.task == "generate" and getattr(module, "_is_stateful", False):
+        raise _unsupported(folder, "a state in the place of a cache of keys and values")
+    if module.config.pad_token_id is None:  # models that score texts search for the padding
+        module.config.pad_token_id = tokenizer.pad_token_id or 0
+    return Loaded(
+        module,
+        Vocabulary(tokenizer),
+        int(config.get_text_config(decoder=True).vocab_size),
+        _size(module),
+    )
+
+
+def load_images(folder: Folder, settings: Settings) -> LoadedImages:
+    """Return the model of a folder whose model reads images. Takes seconds. Raises as `load`."""
+    device = device_of(settings, folder)
+    config = _read(folder, "its configuration", transformers.AutoConfig, settings)
+    # Most models were trained with images that Pillow had resized; torchvision's pixels differ a little.
+    processor = _read(
+        folder, "its image processor", transformers.AutoImageProcessor, settings, backend="pil"
+    )
+    module = _module(folder, settings, config, device)
+    return LoadedImages(module, processor, _size(module))
+
+
+def _module(folder: Folder, settings: Settings, config: Any, device: Any) -> Any:
+    """Return the model on its device, for inference. Raises CoreError if the files lack weights."""
+    kind = "AutoModelForImageClassification" if settings.images else _CLASSES[settings.task]
     module, report = _read(
         folder,
         "the model",
-        getattr(transformers, _CLASSES[settings.task]),
+        getattr(transformers, kind),
         settings,
         config=config,
-        dtype=dtype,
+        dtype=getattr(torch, settings.dtype) if settings.dtype else _dtype(device),
         use_safetensors=True,
         output_loading_info=True,
     )
@@ -82,18 +124,13 @@ def load(folder: Folder, settings: Settings) -> Loaded:
             "model.safetensors",
             f"lacks {len(missing)} weights of the class {type(module).__name__}, such as '{missing[0]}'",
         )
-    if settings.task == "generate" and getattr(module, "_is_stateful", False):
-        raise _unsupported(folder, "a state in the place of a cache of keys and values")
-    if module.config.pad_token_id is None:  # models that score texts search for the padding
-        module.config.pad_token_id = tokenizer.pad_token_id or 0
-    module = module.to(device).eval()
+    return module.to(device).eval()
+
+
+def _size(module: Any) -> int:
+    """Return the bytes of the weights."""
     weights = [*module.parameters(), *module.buffers()]
-    return Loaded(
-        module,
-        Vocabulary(tokenizer),
-        int(config.get_text_config(decoder=True).vocab_size),
-        sum(each.numel() * each.element_size() for each in weights),
-    )
+    return sum(each.numel() * each.element_size() for each in weights)
 
 
 def device_of(settings: Settings, folder: Folder) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core_generate import Description, EngineModel
 from core_generate.tensors import PARAMETER, write_configuration
@@ -17,12 +17,16 @@ from core.config import ModelConfig
 
 if TYPE_CHECKING:
     from backend_transformers.engine import TextEngine
+    from backend_transformers.images import ImageEngine
     from backend_transformers.scoring import ScoringEngine
     from backend_transformers.speech import SpeechEngine
 
 
 class TransformersModel(EngineModel):
-    """A model version, made from a folder with config.json, weights in safetensors and the tokenizer."""
+    """A model version, made from a folder with config.json, weights in safetensors and a tokenizer.
+
+    A model of images has an image processor in the place of the tokenizer.
+    """
 
     _device: tuple[str, int] = "CPU", 0
 
@@ -31,23 +35,30 @@ class TransformersModel(EngineModel):
         folder = Folder(path, config.name)
         return description_of(settings_of(config, folder), folder)
 
-    def make_engine(self) -> TextEngine | ScoringEngine | SpeechEngine:
+    def make_engine(self) -> TextEngine | ScoringEngine | SpeechEngine | ImageEngine:
         # They import torch and transformers, which takes seconds.
         from backend_transformers.engine import TextEngine
-        from backend_transformers.loading import load
+        from backend_transformers.images import ImageEngine
+        from backend_transformers.loading import load, load_images
         from backend_transformers.scoring import ScoringEngine
         from backend_transformers.speech import SpeechEngine
 
         folder = Folder(self.path, self.config.name)
         settings = settings_of(self.config, folder)
+        if settings.images:
+            images = load_images(folder, settings)
+            self._note_device(images.module.device)
+            return ImageEngine(images, settings)
         loaded = load(folder, settings)
-        device = loaded.module.device
-        self._device = ("GPU" if device.type == "cuda" else "CPU", device.index or 0)
+        self._note_device(loaded.module.device)
         if settings.task == "generate":
             return TextEngine(loaded, settings)
         if settings.task == "transcribe":
             return SpeechEngine(loaded, settings, folder)
         return ScoringEngine(loaded, settings)
+
+    def _note_device(self, device: Any) -> None:
+        self._device = ("GPU" if device.type == "cuda" else "CPU", device.index or 0)
 
     def memory_usage(self) -> Iterable[core.MemoryUsage]:
         """Return the bytes of the weights, and of the keys and values of the running generations."""
@@ -61,7 +72,7 @@ def complete(config: ModelConfig, path: Path, backend: core.Backend) -> None:
     folder = Folder(path, config.name)
     settings = settings_of(config, folder)
     if settings.task == "classify":
-        write_classes(config, len(settings.labels))
+        write_classes(config, "image" if settings.images else "text_input", len(settings.labels))
     else:
         write_configuration(config, description_of(settings, folder))
 

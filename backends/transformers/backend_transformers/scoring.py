@@ -1,24 +1,29 @@
 """ScoringEngine: embeddings of texts, scores of documents, and classes of texts.
 
-texts ─► tokens ─► TextBatcher ─► [ScoringEngine] ─► the model ─► pooling, or logits
+texts ─► tokens ─► Batcher ─► [ScoringEngine] ─► the model ─► pooling, or logits
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from core_generate import Engine, Prompt, Status
 
-from backend_transformers.batching import EncodedText, TextBatcher
+from backend_transformers.batching import Batcher
 from backend_transformers.loading import Loaded
 from backend_transformers.pooling import Pooling
 from backend_transformers.settings import Settings
 from core.errors import invalid
 
-_SEVERAL = "multi_label_classification"
+
+class EncodedText(NamedTuple):
+    """Tokens of a text, and for each of them 0, or 1 for the second text of a pair."""
+
+    tokens: list[int]
+    types: list[int]
 
 
 class ScoringEngine(Engine):
@@ -37,7 +42,12 @@ class ScoringEngine(Engine):
         self._size = loaded.logits
         self._vocabulary = loaded.vocabulary
         self._module = loaded.module
-        self._batcher = TextBatcher(self._compute, settings.batch, settings.threads)
+        self._batcher = Batcher(
+            self._compute,
+            order=lambda text: -len(text.tokens),
+            together=lambda texts: settings.batch // len(texts[0].tokens),
+            threads=settings.threads,
+        )
 
     def embed(self, prompts: Sequence[Prompt]) -> tuple[Any, list[int]]:
         texts = [
@@ -56,10 +66,7 @@ class ScoringEngine(Engine):
         return found.reshape(-1)[: len(documents)], sum(len(each.tokens) for each in texts)
 
     def classify(self, texts: Sequence[str]) -> Any:
-        """Return the probability of each class, FP32[texts, classes]. Blocks. Any thread.
-
-        The probabilities of a text sum to 1, unless config.json says that a text may have several classes.
-        """
+        """Return the score of each class, FP32[texts, classes], as of `class_scores`. Blocks. Any thread."""
         encoded = [self._encoded(each) for each in texts]
         self._check(encoded)
         found = self._batcher.rows(encoded)
@@ -113,16 +120,24 @@ class ScoringEngine(Engine):
         if self._settings.task == "embed":
             rows = pooled(found.last_hidden_state.float(), mask, self._settings.pooling)
         else:
-            rows = self._probabilities(found.logits.float())
+            rows = found.logits.float()
+            if self._settings.task == "classify":
+                rows = class_scores(self._module.config, rows)
         return rows.cpu().numpy()
 
-    def _probabilities(self, logits: Any) -> Any:
-        """Return probabilities of classes; for the task "rank", the logits themselves."""
-        if self._settings.task == "rank":
-            return logits
-        if getattr(self._module.config, "problem_type", None) == _SEVERAL:
-            return logits.sigmoid()
-        return logits.softmax(-1)
+
+def class_scores(config: Any, logits: Any) -> Any:
+    """Return the score of each class, FP32[items, classes], as the pipelines of transformers compute it.
+
+    config   of the model. Its `problem_type` says whether an item has one class: probabilities that sum to 1;
+             or several classes: independent probabilities; or none of that: numbers of a regression
+    """
+    problem = getattr(config, "problem_type", None)
+    if problem == "regression":
+        return logits
+    if problem == "multi_label_classification" or logits.shape[-1] == 1:
+        return logits.sigmoid()
+    return logits.softmax(-1)
 
 
 def pooled(hidden: Any, mask: Any, pooling: Pooling) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from core_generate import Description
 from core_generate.hugging_face import POOLINGS
 
-from backend_transformers.folder import CONFIG, Folder
+from backend_transformers.folder import CONFIG, IMAGES, PROCESSORS, Folder
 from backend_transformers.pooling import Pooling, read_pooling
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
@@ -24,6 +24,7 @@ PARAMETERS = (
     "context",
     "device",
     "dtype",
+    "max_megapixels",
     "normalize",
     "pooling",
     "slots",
@@ -60,7 +61,9 @@ TRANSCRIBES = frozenset({"language", "prompt", "temperature", "times"})
 _CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 _SCORES = "ForSequenceClassification"
-FEATURES = "preprocessor_config.json"  # how a sound becomes what the model reads
+_MEGAPIXELS = 50  # 200 MB in memory once it is decoded
+_MOST_MEGAPIXELS = 89  # Pillow warns of larger images
+_IMAGES_AT_ONCE = 16
 _SPEECH = "WhisperForConditionalGeneration"
 
 
@@ -68,12 +71,12 @@ _SPEECH = "WhisperForConditionalGeneration"
 class Settings:
     """How a model runs.
 
-    task        "generate", "embed", "rank" or "classify"
+    task        one of TASKS
     context     tokens of one generation, prompt and answer together; or of one text
     slots       generations, or requests, at once
     threads     threads that compute
     batch       tokens of prompts that are computed between two tokens of the running generations; for other
-                tasks, tokens of the texts that are computed at once
+                tasks, tokens of the texts, or images, that are computed at once
     device      "cpu", "cuda" or "cuda:1"; "" for a GPU if there is one, else "cpu"
     dtype       datatype of the weights; "" for that of the files on GPUs, and for float32 on the CPU
     template    chat template
@@ -82,6 +85,8 @@ class Settings:
     sampling    sampling parameters where a request gives none
     pooling     how an embedding is made of those of the tokens
     labels      names of the classes
+    images      whether the task "classify" reads images
+    most_pixels pixels of one image
     """
 
     task: str = "generate"
@@ -97,6 +102,8 @@ class Settings:
     sampling: Mapping[str, float] = field(default_factory=dict)
     pooling: Pooling = field(default_factory=Pooling)
     labels: tuple[str, ...] = ()
+    images: bool = False
+    most_pixels: int = _MEGAPIXELS * 1_000_000
 
     @property
     def supports(self) -> frozenset[str]:
@@ -131,7 +138,7 @@ def settings_of(config: ModelConfig, folder: Folder) -> Settings:
         context=values.number("context", min(_CONTEXT, trained), 16, trained),
         slots=values.number("slots", 16, 1, 1024),
         threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
-        batch=values.number("batch", 512, 1, 65536),
+        batch=values.number("batch", _IMAGES_AT_ONCE if folder.reads_images else 512, 1, 65536),
         device=_device(values),
         dtype=values.choice("dtype", DTYPES),
         template=values.text("chat_template") or folder.template,
@@ -140,6 +147,8 @@ def settings_of(config: ModelConfig, folder: Folder) -> Settings:
         sampling=folder.sampling,
         pooling=_pooling(values, folder) if task == "embed" else Pooling(),
         labels=folder.labels if task == "classify" else (),
+        images=folder.reads_images,
+        most_pixels=values.number("max_megapixels", _MEGAPIXELS, 1, _MOST_MEGAPIXELS) * 1_000_000,
     )
 
 
@@ -201,34 +210,43 @@ def _pooling(values: _Values, folder: Folder) -> Pooling:
 def _task(values: _Values, folder: Folder) -> str:
     """Return the parameter `task`; if it is not set, the task of the model's class.
 
-    Raises CoreError(INVALID) for an unknown task, for a class of none of the tasks, and for the task "rank"
-    or "classify" of a model without such a class.
+    Raises CoreError(INVALID) for an unknown task, for a class of none of the tasks, and for a task that needs
+    another class.
     """
-    asked, architecture = values.choice("task", TASKS), folder.architecture
-    if architecture == _SPEECH:
-        found = "transcribe"
-    elif architecture.endswith(_SCORES):
-        found = "rank" if len(folder.labels) == 1 else "classify"
-    elif (folder.path / "modules.json").is_file() or architecture.endswith("Model"):
-        found = "generate" if architecture.endswith("LMHeadModel") else "embed"
-    else:
-        found = "generate" if architecture.endswith(_CAUSAL) else ""
-    if asked in ("rank", "classify") and asked != found:
+    asked, found = values.choice("task", TASKS), _task_of_class(folder)
+    if asked != found and asked in ("rank", "classify"):
         count = "one label" if asked == "rank" else "several labels"
         raise values.wrong(
-            "task", f"another task: it needs …{_SCORES} with {count}, the folder has {architecture}"
+            "task",
+            f"another task: it needs …{_SCORES} with {count}, the folder has {folder.architecture}",
         )
-    if "transcribe" in (asked, found) and asked not in ("", found):
+    if asked not in ("", found) and (folder.reads_images or "transcribe" in (asked, found)):
+        does = "classifies images" if folder.reads_images else "transcribes"
+        needed = "which" if folder.reads_images else f"and {_SPEECH}"
         raise values.wrong(
-            "task", f"another task: the folder has {architecture}, and {_SPEECH} transcribes"
+            "task", f"another task: the folder has {folder.architecture}, {needed} {does}"
         )
-    if found == "transcribe" and not (folder.path / FEATURES).is_file():
-        raise not_found(folder.path / FEATURES, folder.model)
+    if found == "transcribe" and not (folder.path / PROCESSORS[0]).is_file():
+        raise not_found(folder.path / PROCESSORS[0], folder.model)
     if asked or found:
         return asked or found
     raise folder.wrong(
         CONFIG,
-        f"has the architecture '{architecture}', and this backend runs …ForCausalLM, …{_SCORES}, …Model "
-        f"and {_SPEECH}; set the parameter 'task' in config.pbtxt to 'generate' or 'embed' if the "
-        "model can do that",
+        f"has the architecture '{folder.architecture}', and this backend runs …ForCausalLM, …{_SCORES}, "
+        f"…{IMAGES[0]}, …Model and {_SPEECH}; set the parameter 'task' in config.pbtxt to 'generate' or "
+        "'embed' if the model can do that",
     )
+
+
+def _task_of_class(folder: Folder) -> str:
+    """Return the task of the model's class, "" for none."""
+    architecture = folder.architecture
+    if architecture == _SPEECH:
+        return "transcribe"
+    if folder.reads_images:
+        return "classify"
+    if architecture.endswith(_SCORES):
+        return "rank" if len(folder.labels) == 1 else "classify"
+    if (folder.path / "modules.json").is_file() or architecture.endswith("Model"):
+        return "generate" if architecture.endswith("LMHeadModel") else "embed"
+    return "generate" if architecture.endswith(_CAUSAL) else ""

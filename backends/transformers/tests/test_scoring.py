@@ -164,6 +164,11 @@ def test_classes_are_those_of_transformers(tmp_path, problem):
         np.testing.assert_allclose(found["scores"][i], expected, atol=1e-5)
         assert found["score"][i] == found["scores"][i].max()
         assert found["label"][i].decode() == labels[int(expected.argmax())]
+        likely = [labels[int(each)] for each in expected.argsort(descending=True)]
+        assert [each.decode() for each in found["top_labels"][i]] == likely
+        np.testing.assert_allclose(
+            found["top_scores"][i], expected.sort().values.flip(0), atol=1e-5
+        )
 
 
 def test_a_model_that_classifies_has_no_other_task(tmp_path):
