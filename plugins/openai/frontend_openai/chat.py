@@ -59,10 +59,8 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     tools = read_tools(
         document.take("tools"), document.take("tool_choice"), document.take("parallel_tool_calls")
     )
-    sampling.set_structure(tools.structure, "tool_choice")
-    sampling.set_structure(
-        read_response_format(document.take("response_format")), "response_format"
-    )
+    answer = read_response_format(document.take("response_format"))
+    tools = sampling.set_structures(tools, answer, "response_format")
     prompt = _read_prompt(document, model, tools, sampling.structured)
     document.ignore(_WITHOUT_EFFECT)
     document.end()

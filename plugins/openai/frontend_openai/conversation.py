@@ -108,6 +108,7 @@ def sampling_of(
     adapter              "" for none
     default_max_tokens   0 for none
     names                field of the sampling → the request's own name for it, where they differ
+    The request gets the tools for the parser of its text.
     Raises FieldError for too many tokens or stop strings, and for two forms that the text must match.
     """
     found = SamplingFields()
@@ -124,6 +125,6 @@ def sampling_of(
     if default_max_tokens and "max_tokens" not in found.values:
         found.values["max_tokens"] = default_max_tokens
     found.set("lora_name", adapter or None, "model")
-    found.set_structure(request.tools.structure, "tool_choice")
-    found.set_structure(request.structure, names.get("structure", "structure"))
+    source = names.get("structure", "structure")
+    request.tools = found.set_structures(request.tools, request.structure, source)
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from core_generate.chat import Tools, with_answer
+
 from frontend_openai.document import Document
 from frontend_openai.errors import wrong
 
@@ -36,6 +38,27 @@ class SamplingFields:
         if value is not None:
             self.values[name] = value
             self.sources[name] = source or name
+
+    def set_structures(self, tools: Tools, answer: Structure | None, source: str) -> Tools:
+        """Set what calls and the answer must match. Return the tools for the parser of the text.
+
+        source   field of the request with `answer`
+        Raises FieldError if something is set already that the tools do not permit.
+        """
+        if tools.choice == "auto":
+            if self.structured:
+                raise wrong(
+                    self.sources["structured_outputs"],
+                    f"no call of a tool could be written; send {source}, or tool_choice 'none'",
+                )
+            if answer is None:
+                return tools
+            tools = with_answer(tools, answer)
+            self.set_structure(tools.structure, source)
+            return tools
+        self.set_structure(tools.structure, "tool_choice")
+        self.set_structure(answer, source)
+        return tools
 
     @property
     def structured(self) -> bool:

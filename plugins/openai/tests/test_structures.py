@@ -98,3 +98,49 @@ def test_a_stream_has_one_call_if_they_may_not_be_parallel(client):
     arguments = "".join(each["function"]["arguments"] for each in calls)
     assert json.loads(arguments) == {"a": 1, "b": [2, "ä"]}
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+TWO_FORMS = {"messages": USER, "tools": [ADD], "response_format": FORMAT}
+
+
+@pytest.mark.parametrize("model", ["letters", "reasoner"])
+def test_with_a_schema_for_the_answer_the_model_may_call(client, model):
+    # The engine writes the first form that it may: a list of calls.
+    status, found = client.ask(CHAT, {"model": model, **TWO_FORMS})
+
+    (call,) = found["choices"][0]["message"]["tool_calls"]
+    assert (status, call["function"]["name"]) == (200, "add")
+    assert json.loads(call["function"]["arguments"]) == {"n": 0}
+
+
+def test_with_a_schema_for_the_answer_a_response_may_have_calls(client):
+    form = {"type": "json_schema", "name": "s", "schema": SCHEMA}
+    body = {"model": "letters", "input": "x", "text": {"format": form}}
+
+    status, found = client.ask(
+        RESPONSES, {**body, "tools": [{**ADD["function"], "type": "function"}]}
+    )
+
+    assert (status, found["output"][0]["type"]) == (200, "function_call")
+
+
+def test_with_tools_the_model_may_answer_by_the_schema(letters, connect, models):
+    # This model writes {"a": 1} for any structure.
+    status, found = connect(letters[1]).ask(CHAT, {"model": "engine", **TWO_FORMS})
+
+    message = found["choices"][0]["message"]
+    assert (status, message["content"]) == (200, '{"a": 1}')
+    assert "tool_calls" not in message
+    (sampling,) = models.seen[0]["sampling_parameters"]
+    *calls, answer = json.loads(sampling)["structured_outputs"]["json"]["anyOf"]
+    assert answer == SCHEMA and len(calls) == 2
+
+
+def test_other_structures_are_refused_beside_tools(client):
+    body = {"model": "letters", "messages": USER, "tools": [ADD]}
+    outputs = {"structured_outputs": {"choice": ["yes"]}}
+
+    status, found = client.ask(CHAT, {**body, **outputs})
+
+    assert (status, found["error"]["param"]) == (400, "structured_outputs")
+    assert client.ask(CHAT, {**body, **outputs, "tool_choice": "none"})[0] == 200

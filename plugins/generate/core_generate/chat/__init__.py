@@ -22,7 +22,7 @@ from core_generate.chat.pieces import (
 )
 from core_generate.chat.structure import mismatch, read_response_format, read_structured_outputs
 from core_generate.chat.templates import TEMPLATES, read_template, render
-from core_generate.chat.tools import Tools, read_tools
+from core_generate.chat.tools import Tools, read_tools, with_answer
 
 __all__ = [
     "TEMPLATES",
@@ -46,5 +46,6 @@ __all__ = [
     "read_template",
     "read_tools",
     "render",
+    "with_answer",
     "without_reasoning",
 ]

@@ -30,8 +30,8 @@ def parser_of(
     prompt             the prompt; if it ends with <think> or [THINK], the text begins with reasoning
     structured         whether the text must match a structure of the request: then it is all content
     new_id             returns a new identifier for each call; None for the parser's own
-    With tools.structure, the text is nothing but calls: the parser expects no marker of the template, and no
-    reasoning.
+    With tools.structure, the text is nothing but calls, or an answer if the choice is "auto": the parser
+    expects no marker of the template, and no reasoning.
     """
     if tools is not None and tools.structure is not None:
         make_id = new_id or new_call_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core_generate.chat.fields import (
@@ -38,7 +38,8 @@ class Tools:
                 it must call `name`
     name        the function for "named", else ""
     structure   what the generated text must match: a list of calls for "required", as
-                [{"name": …, "arguments": {…}}], only the arguments for "named"; None for "auto" and "none"
+                [{"name": …, "arguments": {…}}], only the arguments for "named"; None for "none", and for
+                "auto" unless the answer must match a schema: then such a list, one call, or the answer
     parallel    whether one text may have several calls
     """
 
@@ -86,6 +87,22 @@ def tools_of(
         structure = Structure(schema=_calls_schema(allowed, parallel))
         return Tools(allowed, choice, "", structure, parallel)
     return Tools(allowed if choice == "auto" else (), choice, parallel=parallel)
+
+
+def with_answer(tools: Tools, answer: Structure) -> Tools:
+    """Return tools of the choice "auto" whose structure permits calls, or an answer that matches a schema.
+
+    The calls are a list, as for "required", or one call without a list.
+    """
+    definitions: dict[str, Any] = {}
+    call = _call_schema(tools.functions, definitions)
+    whole = {"type": "object"} if answer.schema is True else answer.schema
+    schema: dict[str, Any] = {
+        "anyOf": [_list_of(call, tools.parallel), call, _placed(whole, "answer", definitions)]
+    }
+    if definitions:
+        schema["$defs"] = definitions
+    return replace(tools, structure=Structure(schema=schema))
 
 
 def _functions(tools: Any, path: str) -> list[dict[str, Any]]:
@@ -200,33 +217,43 @@ def _parameters(function: dict[str, Any]) -> Any:
 
 
 def _calls_schema(functions: Sequence[dict[str, Any]], parallel: bool) -> dict[str, Any]:
-    """Return the JSON schema of a list of calls of these functions, at least one; just one if not `parallel`.
-
-    A function's schema that has references moves as a whole below $defs, where its references are adapted.
-    """
+    """Return the JSON schema of a list of calls of these functions, at least one; one if not `parallel`."""
     definitions: dict[str, Any] = {}
-    calls = []
-    for at, each in enumerate(functions):
-        place = f"call{at}"
-        arguments, has_references = with_references_below(_parameters(each), f"#/$defs/{place}")
-        if has_references:
-            definitions[place] = arguments
-            arguments = {"$ref": f"#/$defs/{place}"}
-        calls.append(
-            {
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string", "enum": [each["function"]["name"]]},
-                    "arguments": arguments,
-                },
-                "required": ["name", "arguments"],
-                "additionalProperties": False,
-            }
-        )
-    item = calls[0] if len(calls) == 1 else {"anyOf": calls}
-    schema: dict[str, Any] = {"type": "array", "items": item, "minItems": 1}
-    if not parallel:
-        schema["maxItems"] = 1
-    if definitions:
-        schema["$defs"] = definitions
-    return schema
+    schema = _list_of(_call_schema(functions, definitions), parallel)
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _list_of(item: dict[str, Any], parallel: bool) -> dict[str, Any]:
+    schema = {"type": "array", "items": item, "minItems": 1}
+    return schema if parallel else {**schema, "maxItems": 1}
+
+
+def _call_schema(
+    functions: Sequence[dict[str, Any]], definitions: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the JSON schema of a call of one of these functions; `definitions` as of `_placed`."""
+    calls = [
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "enum": [each["function"]["name"]]},
+                "arguments": _placed(_parameters(each), f"call{at}", definitions),
+            },
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for at, each in enumerate(functions)
+    ]
+    return calls[0] if len(calls) == 1 else {"anyOf": calls}
+
+
+def _placed(schema: Any, name: str, definitions: dict[str, Any]) -> Any:
+    """Return a schema for use within another one.
+
+    One that has references moves as a whole into `definitions`, the other's $defs, where they are adapted.
+    """
+    copy, has_references = with_references_below(schema, f"#/$defs/{name}")
+    if not has_references:
+        return schema
+    definitions[name] = copy
+    return {"$ref": f"#/$defs/{name}"}

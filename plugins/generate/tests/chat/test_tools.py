@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from core_generate.chat import FieldError, mismatch, read_tools
+from core_generate.chat import FieldError, joined, mismatch, parser_of, read_tools, with_answer
 from core_generate.engine import Structure
 
 pytest.importorskip("jsonschema", reason="schemas are compared with texts by jsonschema")
@@ -65,6 +65,54 @@ def test_calls_that_are_not_parallel_are_one():
 
     assert mismatch(structure, text(("add", {"a": 1}))) == ""
     assert mismatch(structure, text(("add", {"a": 1}), ("add", {"a": 2})))
+
+
+ANSWER = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "child": {"$ref": "#"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+ANSWERS = ['{"name": "Bob"}', '{"name": "Bob", "child": {"name": "Ann"}}', '{"name": "addition"}']
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_an_answer_with_a_schema_leaves_calls_possible(parallel):
+    tools = with_answer(read_tools([ADD, TREE], parallel=parallel), Structure(schema=ANSWER))
+
+    one = [("add", {"a": 1})]
+    two = [*one, ("tree", {"root": {"next": {}}})]
+    for each in (text(*one), text(*two[1:]), text(*one)[1:-1], *ANSWERS):
+        assert mismatch(tools.structure, each) == ""
+    assert (mismatch(tools.structure, text(*two)) == "") is parallel
+    for each in ("[]", "{}", text(("add", {})), '{"name": "Bob", "child": 1}', '"Bob"'):
+        assert mismatch(tools.structure, each)
+
+
+def test_an_answer_that_is_any_object_leaves_calls_possible():
+    tools = with_answer(read_tools([ADD]), Structure(schema=True))
+
+    for each in (text(("add", {"a": 1})), "{}", '{"b": [1]}'):
+        assert mismatch(tools.structure, each) == ""
+    assert mismatch(tools.structure, "1")
+
+
+@pytest.mark.parametrize("cut", [1, 5, 1000])
+def test_calls_beside_an_answer_are_calls_and_an_answer_is_content(cut):
+    tools = with_answer(read_tools([ADD, TREE]), Structure(schema=ANSWER))
+
+    def parsed(whole):
+        parser = parser_of("<think> <tool_call>", tools, prompt="<think>", structured=True)
+        parts = [whole[at : at + cut] for at in range(0, len(whole), cut)]
+        found = joined([piece for each in parts for piece in parser.feed(each)] + parser.end())
+        assert found.reasoning == ""
+        return found.content, [(each.name, json.loads(each.arguments)) for each in found.calls]
+
+    calls = [("add", {"a": 1}), ("tree", {"root": {}})]
+    assert parsed(text(*calls)) == ("", calls)
+    assert parsed(text(*calls[:1])[1:-1]) == ("", calls[:1])
+    for each in ANSWERS:
+        assert parsed(each) == (each, [])
 
 
 def test_named_function_is_its_arguments():
