@@ -6,16 +6,11 @@ import grpc
 import numpy as np
 import pytest
 from frontend_tfserving.rpc import messages
-from frontend_tfserving.rpc.tensors import MOST_REPEATED_BYTES, proto_of, tensor_of
-from frontend_tfserving.types import NUMBERS
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 import core
 from core import dtypes
-from core.errors import CoreError
-from core.tensor import Tensor
+
+from .protos import examples, features, spec, tensor
 
 PREDICTION = "/tensorflow.serving.PredictionService/"
 MODELS = "/tensorflow.serving.ModelService/"
@@ -32,29 +27,6 @@ def call(channel):
         return send(request, timeout=20)
 
     return called
-
-
-def tensor(dtype, shape, **values):
-    proto = messages.TensorProto(dtype=NUMBERS[dtype].number, **values)
-    for size in shape:
-        proto.tensor_shape.dim.add(size=size)
-    return proto
-
-
-def spec(name, **fields):
-    return messages.ModelSpec(name=name, **fields)
-
-
-def features(**values):
-    example = messages.Example()
-    for name, value in values.items():
-        kind = {bytes: "bytes_list", int: "int64_list", float: "float_list"}[type(value[0])]
-        getattr(example.features.feature[name], kind).value.extend(value)
-    return example
-
-
-def examples(*found):
-    return messages.Input(example_list=messages.ExampleList(examples=found))
 
 
 # Predict --------------------------------------------------------------------------
@@ -327,62 +299,3 @@ def test_the_state_of_an_unknown_model_is_not_found(call):
         call("GetModelStatus", request, "GetModelStatusResponse", MODELS)
 
     assert error.value.code() is grpc.StatusCode.NOT_FOUND
-
-
-# Tensors ------------------------------------------------------------------------------------
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_every_tensor_comes_back(data):
-    dtype = data.draw(st.sampled_from([each for each in dtypes.ALL if each is not dtypes.BYTES]))
-    shape = data.draw(arrays.array_shapes(min_dims=0, min_side=0))
-    array = data.draw(arrays.arrays(dtype.numpy, shape))
-
-    found = tensor_of("x", proto_of(Tensor("x", dtype, array.shape, array=array)))
-
-    assert (found.dtype, found.shape) == (dtype, array.shape)
-    assert found.array.tobytes() == array.tobytes()
-
-
-@settings(deadline=None)
-@given(st.lists(st.binary()))
-def test_every_text_comes_back(texts):
-    array = np.empty(len(texts), object)
-    array[:] = texts
-
-    found = tensor_of("x", proto_of(Tensor("x", dtypes.BYTES, array.shape, array=array)))
-
-    assert found.array.tolist() == texts
-
-
-def test_fewer_values_repeat_the_last_one():
-    assert tensor_of("x", tensor(dtypes.INT32, [4], int_val=[1, 2])).array.tolist() == [1, 2, 2, 2]
-    assert tensor_of("x", tensor(dtypes.INT32, [2])).array.tolist() == [0, 0]
-    texts = tensor_of("x", tensor(dtypes.BYTES, [3], string_val=[b"a"])).array.tolist()
-    assert texts == [b"a", b"a", b"a"]
-
-
-@pytest.mark.parametrize(
-    ("proto", "text"),
-    [
-        (messages.TensorProto(dtype=8), "has the datatype 8 of TensorFlow"),
-        (tensor(dtypes.FP32, [-1]), "an unknown shape"),
-        (tensor(dtypes.INT8, [1], int_val=[128]), "outside of the range of INT8"),
-        (tensor(dtypes.BYTES, [1], tensor_content=b"a"), "send them in string_val"),
-        (tensor(dtypes.FP32, [MOST_REPEATED_BYTES], float_val=[1]), "needs all of them"),
-        (tensor(dtypes.FP32, [2**40, 2**40], float_val=[1]), "needs all of them"),
-    ],
-)
-def test_a_wrong_tensor_is_refused(proto, text):
-    with pytest.raises(CoreError, match=text):
-        tensor_of("x", proto)
-
-
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [([1] * 33, "33 dimensions; at most 32"), ([2**40, 2**40, 0], "too large")],
-)
-def test_a_shape_that_no_array_has_is_refused(shape, text):
-    with pytest.raises(CoreError, match=text):
-        tensor_of("x", tensor(dtypes.FP32, shape))

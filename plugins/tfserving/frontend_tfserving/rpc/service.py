@@ -13,15 +13,17 @@ from frontend_tfserving.prediction import Submit, received, send
 from frontend_tfserving.rpc import messages
 from frontend_tfserving.rpc.described import chosen, metadata_of, spec_of, status_of
 from frontend_tfserving.rpc.examples import inputs_of
+from frontend_tfserving.rpc.reading import away, read
 from frontend_tfserving.rpc.reload import reload
-from frontend_tfserving.rpc.tensors import proto_of, tensor_of
+from frontend_tfserving.rpc.tensors import made_bytes, proto_of, tensor_of
 from frontend_tfserving.signatures import checked_signature
 from frontends.grpc.call import GrpcCall
+from frontends.grpc.extra_methods import unary
 from frontends.grpc.interceptors import naming_caller
 from frontends.grpc.method import Method, UnaryFunction, UnaryMethod
-from frontends.grpc.protocol.decode import decode
 from frontends.grpc.services.metered import asking
 from frontends.grpc.services.traced import bring_context
+from frontends.http.background import LARGE_BYTES
 
 if TYPE_CHECKING:
     from core.config import Signature
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
 _MODELS = "/tensorflow.serving.ModelService/"
-Service = Callable[[Any, GrpcCall], Awaitable[Any]]
-"""What answers a decoded request."""
+Service = Callable[[Any, int, GrpcCall], Awaitable[bytes]]
+"""What answers a decoded request of so many bytes, with an encoded message."""
 
 _METHODS = {"tensorflow/serving/classify": "classify", "tensorflow/serving/regress": "regress"}
 
@@ -40,37 +42,37 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
     """Return the methods for the gRPC port of a server."""
     service = PredictionService(server)
 
-    def method(path: str, category: str, request: str, answer: Service) -> UnaryMethod:
+    def inference(path: str, request: str, answer: Service) -> UnaryMethod:
         function = _with_call(getattr(messages, request), answer)
-        return UnaryMethod(path, category, function, changes=category == "inference")
+        return UnaryMethod(path, "inference", function, changes=True)
 
-    def now(work: Callable[[InferenceServer, Any], Any]) -> Service:
-        async def answer(request: Any, call: GrpcCall) -> Any:
+    def now(path: str, request: str, work: Callable[[InferenceServer, Any], Any]) -> UnaryMethod:
+        async def answer(request: Any) -> Any:
             return work(server, request)
 
-        return answer
+        return UnaryMethod(path, "metadata", unary(getattr(messages, request), answer))
 
     # fmt: off
     return (
-        method(_PREDICTION + "Predict", "inference", "PredictRequest", service.predict),
-        method(_PREDICTION + "Classify", "inference", "ClassificationRequest", service.classify),
-        method(_PREDICTION + "Regress", "inference", "RegressionRequest", service.regress),
-        method(_PREDICTION + "MultiInference", "inference", "MultiInferenceRequest", service.multi_inference),
-        method(_PREDICTION + "GetModelMetadata", "metadata", "GetModelMetadataRequest", now(metadata_of)),
-        method(_MODELS + "GetModelStatus", "metadata", "GetModelStatusRequest", now(status_of)),
+        inference(_PREDICTION + "Predict", "PackedPredictRequest", service.predict),
+        inference(_PREDICTION + "Classify", "ClassificationRequest", service.classify),
+        inference(_PREDICTION + "Regress", "RegressionRequest", service.regress),
+        inference(_PREDICTION + "MultiInference", "MultiInferenceRequest", service.multi_inference),
+        now(_PREDICTION + "GetModelMetadata", "GetModelMetadataRequest", metadata_of),
+        now(_MODELS + "GetModelStatus", "GetModelStatusRequest", status_of),
         _reload_method(server),
     )
     # fmt: on
 
 
 def _reload_method(server: InferenceServer) -> UnaryMethod:
-    async def answer(request: Any, call: GrpcCall) -> Any:
+    async def answer(request: Any) -> Any:
         return await reload(server, request)
 
     return UnaryMethod(
         _MODELS + "HandleReloadConfigRequest",
         "model-repository",
-        naming_caller(_with_call(messages.ReloadConfigRequest, answer)),
+        naming_caller(unary(messages.ReloadConfigRequest, answer)),
         operations=("repository.load", "repository.unload"),
     )
 
@@ -79,8 +81,7 @@ def _with_call(request_class: Any, service: Service) -> UnaryFunction:
     """Return the function of a method: `service` gets the decoded request, and the call."""
 
     async def answer(data: bytes, call: GrpcCall) -> bytes:
-        found: bytes = (await service(decode(request_class, data), call)).SerializeToString()
-        return found
+        return await service(await read(request_class, data, call), len(data), call)
 
     return answer
 
@@ -96,42 +97,58 @@ class PredictionService:
         self._server = server
 
     async def predict(
-        self, request: messages.PredictRequest, call: GrpcCall
-    ) -> messages.PredictResponse:
+        self, request: messages.PackedPredictRequest, size: int, call: GrpcCall
+    ) -> bytes:
         signature, version = self._signature(request.model_spec)
-        inputs = {name: tensor_of(name, proto) for name, proto in request.inputs.items()}
+        made = await away(size, _made_bytes, request)
+        if made > LARGE_BYTES:
+            call.hold(made, "the tensors of the request")
+        inputs = await away(max(size, made), _tensors, request)
         replies = send(self._submit(call), signature, inputs, tuple(request.output_filter), version)
         outputs, answered = await received(signature, replies)
-        found = messages.PredictResponse(model_spec=spec_of(request.model_spec, answered))
-        for name, tensor in outputs.items():
-            found.outputs[name].CopyFrom(proto_of(tensor))
-        return found
+        spec = spec_of(request.model_spec, answered)
+
+        def message() -> messages.PackedPredictResponse:
+            found = messages.PackedPredictResponse(model_spec=spec)
+            for name, tensor in outputs.items():
+                found.outputs[name].CopyFrom(proto_of(tensor))
+            return found
+
+        return await _encoded(outputs, message)
 
     async def classify(
-        self, request: messages.ClassificationRequest, call: GrpcCall
-    ) -> messages.ClassificationResponse:
+        self, request: messages.ClassificationRequest, size: int, call: GrpcCall
+    ) -> bytes:
         signature, outputs, version = await self._of_examples(
-            request.model_spec, request.input, call
+            request.model_spec, request.input, size, call
         )
-        return messages.ClassificationResponse(
-            result=_classification(signature, outputs),
-            model_spec=spec_of(request.model_spec, version),
-        )
+        spec = spec_of(request.model_spec, version)
+
+        def message() -> messages.ClassificationResponse:
+            return messages.ClassificationResponse(
+                result=_classification(signature, outputs), model_spec=spec
+            )
+
+        return await _encoded(outputs, message)
 
     async def regress(
-        self, request: messages.RegressionRequest, call: GrpcCall
-    ) -> messages.RegressionResponse:
+        self, request: messages.RegressionRequest, size: int, call: GrpcCall
+    ) -> bytes:
         signature, outputs, version = await self._of_examples(
-            request.model_spec, request.input, call
+            request.model_spec, request.input, size, call
         )
-        return messages.RegressionResponse(
-            result=_regression(signature, outputs),
-            model_spec=spec_of(request.model_spec, version),
-        )
+        spec = spec_of(request.model_spec, version)
+
+        def message() -> messages.RegressionResponse:
+            return messages.RegressionResponse(
+                result=_regression(signature, outputs), model_spec=spec
+            )
+
+        return await _encoded(outputs, message)
 
     async def multi_inference(
-        self, request: messages.MultiInferenceRequest, call: GrpcCall
-    ) -> messages.MultiInferenceResponse:
+        self, request: messages.MultiInferenceRequest, size: int, call: GrpcCall
+    ) -> bytes:
         """Answer each task with the same examples. Raises CoreError if one of them fails."""
         found = messages.MultiInferenceResponse()
         for task in request.tasks:
@@ -140,20 +157,23 @@ class PredictionService:
                     f"the task has the method '{task.method_name}'; known are {', '.join(_METHODS)}"
                 )
             signature, outputs, version = await self._of_examples(
-                task.model_spec, request.input, call
+                task.model_spec, request.input, size, call
             )
             result = found.results.add(model_spec=spec_of(task.model_spec, version))
             if _METHODS[task.method_name] == "classify":
-                result.classification_result.CopyFrom(_classification(signature, outputs))
+                made = await away(_byte_size(outputs), _classification, signature, outputs)
+                result.classification_result.CopyFrom(made)
             else:
-                result.regression_result.CopyFrom(_regression(signature, outputs))
-        return found
+                made = await away(_byte_size(outputs), _regression, signature, outputs)
+                result.regression_result.CopyFrom(made)
+        encoded: bytes = found.SerializeToString()
+        return encoded
 
     async def _of_examples(
-        self, spec: messages.ModelSpec, given: messages.Input, call: GrpcCall
+        self, spec: messages.ModelSpec, given: messages.Input, size: int, call: GrpcCall
     ) -> tuple[Signature, Mapping[str, Tensor], int]:
         signature, version = self._signature(spec)
-        inputs = inputs_of(given, signature)
+        inputs = await away(size, inputs_of, given, signature)
         replies = send(self._submit(call), signature, inputs, version=version)
         return signature, *(await received(signature, replies))
 
@@ -171,6 +191,28 @@ class PredictionService:
     def _signature(self, spec: messages.ModelSpec) -> tuple[Signature, int]:
         model, version = chosen(self._server, spec)
         return checked_signature(self._server, model, version, spec.signature_name)
+
+
+def _made_bytes(request: messages.PackedPredictRequest) -> int:
+    return sum(map(made_bytes, request.inputs.values()))
+
+
+def _tensors(request: messages.PackedPredictRequest) -> dict[str, Tensor]:
+    return {name: tensor_of(name, proto) for name, proto in request.inputs.items()}
+
+
+def _byte_size(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.byte_size for tensor in tensors.values())
+
+
+async def _encoded(outputs: Mapping[str, Tensor], message: Callable[[], Any]) -> bytes:
+    """Return the encoded message of outputs, made on another thread if these are large."""
+
+    def encoded() -> bytes:
+        found: bytes = message().SerializeToString()
+        return found
+
+    return await away(_byte_size(outputs), encoded)
 
 
 def _classification(

@@ -1,7 +1,8 @@
 """TensorProto ↔ tensors.
 
 Requests may have the values of a tensor as bytes or one by one; fewer values than elements repeat the last
-one, as TensorFlow has it. Responses have them one by one, as TensorFlow Serving writes them.
+one, as TensorFlow has it. Responses have them one by one, as TensorFlow Serving writes them. Both are read
+and written as PackedTensor: protobuf makes no object of each number.
 """
 
 from __future__ import annotations
@@ -10,21 +11,49 @@ import math
 from typing import Any
 
 import numpy as np
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from core import dtypes
 from core.dtypes import DataType
 from core.errors import invalid, unsupported
 from core.tensor import Tensor
-from frontend_tfserving.rpc import messages
+from frontend_tfserving.rpc import messages, varints
 from frontend_tfserving.types import BY_NUMBER, NUMBERS
 
 MOST_REPEATED_BYTES = 64 * 2**20
 """Largest tensor that fewer values than elements may fill."""
 
+MOST_DIMENSIONS = 32
 
-def tensor_of(name: str, proto: messages.TensorProto) -> Tensor:
-    """Return the tensor of an input. Raises CoreError(INVALID), which names the input, for a wrong one, and
-    CoreError(UNSUPPORTED) for a datatype that the server does not have.
+# Of the integers in each field; other fields have the bytes of their numbers.
+_INTEGERS: dict[str, np.dtype[Any]] = {
+    "int_val": np.dtype(np.int32),
+    "int64_val": np.dtype(np.int64),
+    "bool_val": np.dtype(np.bool_),
+    "half_val": np.dtype(np.int32),
+    "uint32_val": np.dtype(np.uint32),
+    "uint64_val": np.dtype(np.uint64),
+}
+
+
+def made_bytes(proto: messages.PackedTensor) -> int:
+    """Return the most bytes that `tensor_of` makes for an input; 0 for bytes that it takes as they are."""
+    dims = proto.tensor_shape.dim
+    if proto.tensor_content or proto.dtype not in BY_NUMBER or len(dims) > MOST_DIMENSIONS:
+        return 0
+    dtype, found = BY_NUMBER[proto.dtype]
+    sent = getattr(proto, found.field)
+    values = len(sent) if dtype is dtypes.BYTES else sum(map(len, sent))
+    most = max(MOST_REPEATED_BYTES, 8 * values)
+    count = math.prod(max(0, int(dim.size)) for dim in dims)
+    return min(most, count * (dtype.byte_size or 8))
+
+
+def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
+    """Return the tensor of an input. Thread-safe.
+
+    Raises CoreError(INVALID), which names the input, for a wrong one, and CoreError(UNSUPPORTED) for a
+    datatype that the server does not have.
     """
     if proto.dtype not in BY_NUMBER:
         known = ", ".join(found.name for found in NUMBERS.values())
@@ -32,15 +61,20 @@ def tensor_of(name: str, proto: messages.TensorProto) -> Tensor:
             f"input '{name}' has the datatype {proto.dtype} of TensorFlow; known are {known}"
         )
     dtype, found = BY_NUMBER[proto.dtype]
-    shape = tuple(dim.size for dim in proto.tensor_shape.dim)
+    dims = proto.tensor_shape.dim
+    if len(dims) > MOST_DIMENSIONS:
+        raise invalid(
+            f"input '{name}' has {len(dims)} dimensions; at most {MOST_DIMENSIONS} are accepted"
+        )
+    shape = tuple(dim.size for dim in dims)
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"input '{name}' has an unknown shape; a tensor needs its sizes")
-    if len(shape) > 32:
-        raise invalid(f"input '{name}' has {len(shape)} dimensions; at most 32 are accepted")
     count = math.prod(shape)
     if proto.tensor_content:
         return _of_content(name, dtype, shape, count, proto.tensor_content)
-    values = getattr(proto, found.field)
+    if len(UnknownFieldSet(proto)):
+        proto = _packed(proto)
+    values = _values(name, dtype, found.field, getattr(proto, found.field))
     if len(values) > count:
         raise invalid(
             f"input '{name}' has {len(values)} values in {found.field}, its shape {list(shape)} has {count}"
@@ -51,7 +85,7 @@ def tensor_of(name: str, proto: messages.TensorProto) -> Tensor:
             "tensor needs all of them"
         )
     try:
-        array = _filled(name, dtype, values, count).reshape(shape)
+        array = _filled(dtype, values, count).reshape(shape)
     except ValueError:  # numpy cannot index such a shape
         raise invalid(f"input '{name}' has a shape that is too large: {list(shape)}") from None
     return Tensor(name, dtype, shape, array=array)
@@ -70,37 +104,64 @@ def _of_content(
     return Tensor(name, dtype, shape, raw=content)
 
 
-def _filled(name: str, dtype: DataType, values: Any, count: int) -> Any:
+def _packed(proto: messages.PackedTensor) -> messages.PackedTensor:
+    """Return the tensor with its numbers packed: senders may also give each number a field of its own."""
+    plain = messages.TensorProto.FromString(proto.SerializeToString())
+    plain.DiscardUnknownFields()
+    return messages.PackedTensor.FromString(plain.SerializeToString())
+
+
+def _values(name: str, dtype: DataType, field: str, packed: Any) -> Any:
+    """Return the values of an input, of its datatype."""
     if dtype is dtypes.BYTES:
-        texts = np.empty(count, object)
-        texts[: len(values)] = list(values)
-        texts[len(values) :] = values[-1] if values else b""
+        texts = np.empty(len(packed), object)
+        texts[:] = list(packed)
         return texts
-    # Half values are bit patterns; the narrow integers come as wider ones.
-    wide = np.uint16 if dtype is dtypes.FP16 else dtype.numpy
+    sent = packed[0] if len(packed) == 1 else b"".join(packed)
     try:
-        found = np.array(values, np.int64 if dtype.numpy.itemsize < 4 else wide)
-        if dtype.numpy.itemsize < 4 and dtype is not dtypes.BOOL:
-            limits = np.iinfo(wide)
-            if found.size and (found.min() < limits.min or found.max() > limits.max):
-                raise OverflowError
-        found = found.astype(wide)
-    except OverflowError:
-        raise invalid(f"input '{name}' has a value outside of the range of {dtype.name}") from None
-    if len(found) < count:
-        last = found[-1] if len(found) else 0
-        found = np.concatenate([found, np.full(count - len(found), last, wide)])
-    return found.view(dtype.numpy) if dtype is dtypes.FP16 else found
+        if field not in _INTEGERS:
+            return np.frombuffer(sent, dtype.numpy)
+        found = varints.decode(sent, _INTEGERS[field])
+    except ValueError:
+        raise invalid(
+            f"input '{name}' has {len(sent)} bytes in {field}, which are no numbers of {dtype.name}"
+        ) from None
+    if dtype.numpy.itemsize >= found.itemsize:
+        return found
+    # Half values are bit patterns; the narrow integers come as wider ones.
+    narrow = np.dtype(np.uint16) if field == "half_val" else dtype.numpy
+    limits = np.iinfo(narrow)
+    if found.size and (found.min() < limits.min or found.max() > limits.max):
+        raise invalid(f"input '{name}' has a value outside of the range of {dtype.name}")
+    return found.astype(narrow).view(dtype.numpy)
 
 
-def proto_of(tensor: Tensor) -> messages.TensorProto:
-    """Return the TensorProto of an output."""
+def _filled(dtype: DataType, values: Any, count: int) -> Any:
+    """Return the values, of which the last one is repeated up to `count`."""
+    if len(values) == count:
+        return values
+    none = b"" if dtype is dtypes.BYTES else 0
+    found = np.full(count, values[-1] if len(values) else none, dtype.numpy)
+    found[: len(values)] = values
+    return found
+
+
+def proto_of(tensor: Tensor) -> messages.PackedTensor:
+    """Return the message of an output. Thread-safe."""
     found = NUMBERS[tensor.dtype]
     array = tensor.array.ravel()
-    if tensor.dtype is dtypes.FP16:
-        array = array.view(np.uint16)
-    proto = messages.TensorProto(dtype=found.number)
+    proto = messages.PackedTensor(dtype=found.number)
     for size in tensor.shape:
         proto.tensor_shape.dim.add(size=size)
-    getattr(proto, found.field).extend(array.tolist())
+    field = getattr(proto, found.field)
+    if tensor.dtype is dtypes.BYTES:
+        field.extend(array.tolist())
+    elif array.size:
+        field.append(_encoded(tensor.dtype, array))
     return proto
+
+
+def _encoded(dtype: DataType, array: Any) -> bytes:
+    if dtype in (dtypes.FP32, dtypes.FP64, dtypes.BOOL):  # a bool is a varint of one byte
+        return np.ascontiguousarray(array, dtype.numpy).tobytes()
+    return varints.encode(array.view(np.uint16) if dtype is dtypes.FP16 else array)
