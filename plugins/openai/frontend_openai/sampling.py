@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core_generate.chat import Tools, with_answer
+from core_generate.sampling import MOST_STOP_CHARACTERS
 
 from frontend_openai.document import Document
 from frontend_openai.errors import wrong
@@ -34,8 +35,9 @@ class SamplingFields:
     sources: dict[str, str] = field(default_factory=dict)
 
     def set(self, name: str, value: Any, source: str = "") -> None:
-        """Set a field; None leaves it absent."""
+        """Set a field; None leaves it absent. Raises FieldError for a value that engines refuse."""
         if value is not None:
+            _check(name, value, source or name)
             self.values[name] = value
             self.sources[name] = source or name
 
@@ -94,10 +96,27 @@ def read_sampling(document: Document, default_max_tokens: int, *, chat: bool) ->
     found.set("min_p", document.number("min_p", 0, 1))
     found.set("repetition_penalty", document.number("repetition_penalty", 0.01, 100))
     found.set("min_tokens", document.integer("min_tokens", 0, MOST_TOKENS) or None)
+    least, most = (found.values.get(name, 0) for name in ("min_tokens", "max_tokens"))
+    if most and least > most:
+        raise wrong("min_tokens", f"{least} is more than max_tokens, which is {most}")
     found.set("stop_token_ids", _read_tokens(document, "stop_token_ids"))
     found.set("ignore_eos", document.flag("ignore_eos") or None)
     found.set("structured_outputs", _read_structure(document))
     return found
+
+
+def _check(name: str, value: Any, source: str) -> None:
+    """Raise FieldError for a value that engines refuse."""
+    if name == "top_p" and not value:
+        raise wrong(source, "0 leaves no token; expected a number above 0 to 1")
+    if name != "stop":
+        return
+    if "" in value:
+        raise wrong(source, "a stop string is empty; each needs a character")
+    if (characters := sum(map(len, value))) > MOST_STOP_CHARACTERS:
+        raise wrong(
+            source, f"{characters} characters; at most {MOST_STOP_CHARACTERS} are accepted in all"
+        )
 
 
 def _read_max_tokens(found: SamplingFields, document: Document, default: int, chat: bool) -> None:

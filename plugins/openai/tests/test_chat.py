@@ -198,6 +198,11 @@ def test_characters_that_the_model_cuts_arrive_whole(client):
         ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"logit_bias": {"x": 1}}, "logit_bias"),
+        ({"top_p": 0}, "top_p"),
+        ({"stop": ""}, "stop"),
+        ({"stop": ["a", ""]}, "stop"),
+        ({"stop": "a" * 5000}, "stop"),
+        ({"min_tokens": 3, "max_tokens": 2}, "min_tokens"),
         ({"made_up": 1}, "made_up"),
         ({"top_k": 3}, "top_k"),  # the engine does not support it
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),

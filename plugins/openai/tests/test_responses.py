@@ -123,6 +123,7 @@ def test_a_python_model_answers_without_counts(client):
         ({"max_output_tokens": 2**40}, "max_output_tokens"),
         ({"text": {"format": {"type": "json_object"}}}, "text.format"),
         ({"n": 2}, "n"),
+        ({"top_p": 0}, "top_p"),
         ({"user": 5}, "user"),
         ({"metadata": "a"}, "metadata"),
         ({"metadata": {"a": {"b": 1}}}, "metadata.a"),
