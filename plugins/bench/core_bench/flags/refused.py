@@ -12,6 +12,7 @@ _METRICS = "read them from the server's port for metrics: docs/operate/metrics.m
 FLAGS = {
     "--periodic-concurrency-range": "measure steady levels with --concurrency-range",
     "--request-period": "it belongs to --periodic-concurrency-range; use --concurrency-range",
+    "--warmup-request-count": "--warmup=SECONDS sends load before the first round",
     "--profile-export-file": "--json FILE has the whole histogram of each round",
     "--model-signature-name": "it is for TensorFlow Serving, which core bench does not measure",
     "--bls-composing-models": "run core bench on each of these models; --json has what the server reports",
