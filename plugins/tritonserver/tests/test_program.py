@@ -237,7 +237,7 @@ def test_a_port_in_use_exits_with_1(repository):
 
 
 def test_kserves_arguments_serve_a_copy_of_its_mount(repository, tmp_path):
-    """/mnt/models of KServe: models/<name>/<version>, read-only, behind links of the storage initializer."""
+    """/mnt/models of KServe: <name>/<version>, behind a link of the storage initializer."""
     mount = tmp_path / "mnt" / "models"
     mount.mkdir(parents=True)
     (mount / "identity").symlink_to(repository / "identity")
