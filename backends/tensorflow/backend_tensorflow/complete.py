@@ -13,7 +13,7 @@ from backend_tensorflow.check import ragged_tensors
 from backend_tensorflow.files import model_files
 from backend_tensorflow.installed import import_tensorflow
 from backend_tensorflow.saved_model import read_signature
-from backend_tensorflow.settings import settings_of
+from backend_tensorflow.settings import METHOD, PREDICT, settings_of
 from backend_tensorflow.tensors import Port, Ports
 from core.backend import Backend
 from core.completion import default_max_batch_size, fill_max_batch_size, is_described
@@ -24,13 +24,25 @@ logger = logging.getLogger("core")
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
+    """Fill in inputs, outputs, max_batch_size, dynamic_batching and the method of the signature, in place.
 
     path   the version's folder
     Raises CoreError if the model cannot be read, or if an entry does not fit it.
     """
-    if not is_complete(config):
-        complete_from(read_ports(config, path), config, backend)
+    described = is_complete(config)
+    found, is_saved_model = model_files(config, path)
+    if is_saved_model:
+        signature = read_signature(found, settings_of(config), config.name)
+        _complete_method(config, signature.method)
+    if not described:
+        ports = signature.ports if is_saved_model else _graph_ports(found, config)
+        complete_from(ports, config, backend)
+
+
+def _complete_method(config: ModelConfig, method: str) -> None:
+    """Add the parameter with the method, which metadata for clients of TensorFlow Serving have."""
+    if method not in ("", PREDICT) and METHOD not in config.parameters:
+        config.parameters[METHOD].string_value = method
 
 
 def read_ports(config: ModelConfig, path: Path) -> Ports:
@@ -38,10 +50,14 @@ def read_ports(config: ModelConfig, path: Path) -> Ports:
     found, is_saved_model = model_files(config, path)
     if is_saved_model:
         return read_signature(found, settings_of(config), config.name).ports
+    return _graph_ports(found, config)
+
+
+def _graph_ports(file: Path, config: ModelConfig) -> Ports:
     import_tensorflow(config.name)
     from backend_tensorflow.graph_def import read_graph_ports
 
-    return read_graph_ports(found, config)
+    return read_graph_ports(file, config)
 
 
 def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:

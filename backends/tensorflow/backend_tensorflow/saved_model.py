@@ -25,12 +25,14 @@ _HIDDEN = "__saved_model_"  # signatures of operators that run at a load, and of
 class Signature:
     """One signature of one graph.
 
-    tags    of the graph
-    ports   of the signature
+    tags     of the graph
+    ports    of the signature
+    method   for which it was exported, such as "tensorflow/serving/classify"; may be ""
     """
 
     tags: tuple[str, ...]
     ports: Ports
+    method: str
 
 
 def read_signature(folder: Path, settings: Settings, model: str) -> Signature:
@@ -51,9 +53,8 @@ def read_signature(folder: Path, settings: Settings, model: str) -> Signature:
             "name one with the parameter 'TF_SIGNATURE_DEF' in config.pbtxt"
         )
     found = there[key]
-    return Signature(
-        tuple(graph.meta_info_def.tags), Ports(_ports(found.inputs), _ports(found.outputs))
-    )
+    ports = Ports(_ports(found.inputs), _ports(found.outputs))
+    return Signature(tuple(graph.meta_info_def.tags), ports, found.method_name)
 
 
 def _read(path: Path, model: str) -> Any:

@@ -13,7 +13,12 @@ from core.config import ModelConfig
 from core.errors import CoreError, invalid
 
 _SHARES = "MAX_SESSION_SHARE_COUNT"
+METHOD = "TF_METHOD_NAME"
+PREDICT = "tensorflow/serving/predict"
+"""The method of a signature whose configuration does not have the parameter METHOD."""
+
 PARAMETERS = (
+    METHOD,
     "TF_GRAPH_TAG",
     "TF_SIGNATURE_DEF",
     "TF_NUM_INTRA_THREADS",

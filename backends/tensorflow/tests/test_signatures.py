@@ -77,6 +77,36 @@ def test_names_datatypes_and_dims(tmp_path):
     assert y.HasField("reshape") and not y.reshape.shape
 
 
+CLASSIFY = "tensorflow/serving/classify"
+DESCRIBED = """
+input { name: "x" data_type: TYPE_FP32 dims: [ -1, 3 ] }
+output { name: "y" data_type: TYPE_STRING dims: [ -1 ] }"""
+OWN = 'parameters { key: "TF_METHOD_NAME" value { string_value: "own" } }'
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "expected"),
+    [
+        (CLASSIFY, "", CLASSIFY),
+        (CLASSIFY, f"{DESCRIBED} dynamic_batching {{ }}", CLASSIFY),
+        (CLASSIFY, OWN, "own"),
+        ("tensorflow/serving/predict", "", None),
+        ("", "", None),
+    ],
+)
+def test_the_method_of_the_signature_becomes_a_parameter(tmp_path, method, text, expected):
+    folder = tmp_path / "model.savedmodel"
+    message = written(folder, {"serving_default": ROWS})
+    message.meta_graphs[0].signature_def["serving_default"].method_name = method
+    (folder / "saved_model.pb").write_bytes(message.SerializeToString())
+    config = config_of(text)
+
+    backend.complete(config, tmp_path, backend)
+
+    found = config.parameters.get("TF_METHOD_NAME")
+    assert (found and found.string_value) == expected
+
+
 def test_a_fixed_first_dimension_is_no_batch(tmp_path):
     config = checked(tmp_path, ({"x": (FLOAT, (2, 3))}, {"y": (INT32, ())}))
 

@@ -32,6 +32,9 @@ PARAMETERS = (f"{LABEL}*", f"{OTHER}*", EXPLAINER)
 
 _KEY = "TF_SIGNATURE_DEF"  # the parameter of backend-tensorflow that names the signature of a SavedModel
 
+_METHOD = "TF_METHOD_NAME"  # its parameter with the method of the signature
+PREDICT = "tensorflow/serving/predict"
+
 
 def version_of(server: InferenceServer, model: str, version: int, label: str) -> int:
     """Return the number of a version: that of the label, if there is one, else `version`.
@@ -77,6 +80,12 @@ def signature_names(server: InferenceServer, model: str, version: int) -> dict[s
         elif name.startswith(OTHER):
             found[name.removeprefix(OTHER)] = entry.string_value
     return found
+
+
+def method_of(server: InferenceServer, signature: Signature) -> str:
+    """Return the method for which a signature was exported, as its backend knows it; else that of predict."""
+    found = server.models.config(signature.name, signature.version).parameters.get(_METHOD)
+    return (found.string_value if found is not None else "") or PREDICT
 
 
 def signatures_of(server: InferenceServer, model: str, version: int) -> dict[str, Signature]:

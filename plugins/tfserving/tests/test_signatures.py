@@ -16,7 +16,13 @@ OTHERS = "".join(
     f'parameters {{ key: "signature.{name}" value {{ string_value: "{model}" }} }}\n'
     for name, model in (("other", "other"), ("older", "older"), ("absent", "none"))
 )
-MODELS = {"main": ((1, 2), CONFIG + OTHERS), "other": ((1, 2, 3), CONFIG), "older": ((1,), CONFIG)}
+CLASSIFY, PREDICT = "tensorflow/serving/classify", "tensorflow/serving/predict"
+METHOD = f'parameters {{ key: "TF_METHOD_NAME" value {{ string_value: "{CLASSIFY}" }} }}\n'
+MODELS = {
+    "main": ((1, 2), CONFIG + OTHERS),
+    "other": ((1, 2, 3), CONFIG + METHOD),
+    "older": ((1,), CONFIG),
+}
 PREDICTION = "/tensorflow.serving.PredictionService/"
 
 
@@ -67,6 +73,25 @@ def test_metadata_over_grpc_leave_out_signatures_whose_model_is_absent(call):
 
     found = messages.SignatureDefMap.FromString(answer.metadata["signature_def"].value)
     assert sorted(found.signature_def) == ["other", "serving_default"]
+
+
+def test_metadata_have_the_method_of_each_signature(ports, call):
+    _, answer = Rest(ports["http"]).get("/v1/models/main/metadata")
+    there = answer["metadata"]["signature_def"]["signature_def"]
+    assert {name: each["method_name"] for name, each in there.items()} == {
+        "serving_default": PREDICT,
+        "other": CLASSIFY,
+    }
+
+    request = messages.GetModelMetadataRequest(
+        model_spec=messages.ModelSpec(name="main"), metadata_field=["signature_def"]
+    )
+    answer = call("GetModelMetadata", request, "GetModelMetadataResponse")
+    found = messages.SignatureDefMap.FromString(answer.metadata["signature_def"].value)
+    assert {name: each.method_name for name, each in found.signature_def.items()} == {
+        "serving_default": PREDICT,
+        "other": CLASSIFY,
+    }
 
 
 def test_the_version_that_answers_is_the_newest_one_of_the_model_in_the_request(call):

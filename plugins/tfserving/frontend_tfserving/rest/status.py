@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import not_found
 from core.request import NEWEST
 from core.similar import did_you_mean
-from frontend_tfserving.signatures import signatures_of, version_of
+from frontend_tfserving.signatures import method_of, signatures_of, version_of
 from frontend_tfserving.types import NUMBERS, shape_of
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
@@ -23,7 +23,6 @@ _STATES = {
     "UNLOADING": "UNLOADING",
     "UNAVAILABLE": "END",
 }
-METHOD = "tensorflow/serving/predict"
 
 
 def versions_of(server: InferenceServer, model: str, version: int = NEWEST) -> list[ModelVersion]:
@@ -84,7 +83,8 @@ async def model_metadata(server: InferenceServer, call: HttpRequest) -> HttpResp
     version = version_of(server, call.model, call.version, call.captures.get("label") or "")
     signature = server.models.signature(call.model, version)
     described = {
-        name: _described(each) for name, each in signatures_of(server, call.model, version).items()
+        name: _described(each, method_of(server, each))
+        for name, each in signatures_of(server, call.model, version).items()
     }
     return json_answer(
         {
@@ -98,11 +98,11 @@ async def model_metadata(server: InferenceServer, call: HttpRequest) -> HttpResp
     )
 
 
-def _described(signature: Signature) -> dict[str, Any]:
+def _described(signature: Signature, method: str) -> dict[str, Any]:
     return {
         "inputs": {each.name: _tensor(signature, each) for each in signature.inputs.values()},
         "outputs": {each.name: _tensor(signature, each) for each in signature.outputs.values()},
-        "method_name": METHOD,
+        "method_name": method,
     }
 
 

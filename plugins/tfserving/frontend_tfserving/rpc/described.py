@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from core.errors import invalid
 from core.request import NEWEST
-from frontend_tfserving.rest.status import METHOD, state_of, versions_of
+from frontend_tfserving.rest.status import state_of, versions_of
 from frontend_tfserving.rpc import messages
-from frontend_tfserving.signatures import SIGNATURE, signatures_of, version_of
+from frontend_tfserving.signatures import SIGNATURE, method_of, signatures_of, version_of
 from frontend_tfserving.types import NUMBERS, shape_of
 
 if TYPE_CHECKING:
@@ -61,15 +61,15 @@ def metadata_of(
     answering = server.models.signature(model, version).version
     signatures = messages.SignatureDefMap()
     for name, signature in signatures_of(server, model, version).items():
-        signatures.signature_def[name].CopyFrom(_described(signature))
+        signatures.signature_def[name].CopyFrom(_described(signature, method_of(server, signature)))
     found = messages.GetModelMetadataResponse(model_spec=spec_of(request.model_spec, answering))
     found.metadata[_FIELD].type_url = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
     found.metadata[_FIELD].value = signatures.SerializeToString()
     return found
 
 
-def _described(signature: Signature) -> messages.SignatureDef:
-    found = messages.SignatureDef(method_name=METHOD)
+def _described(signature: Signature, method: str) -> messages.SignatureDef:
+    found = messages.SignatureDef(method_name=method)
     for spec in signature.inputs.values():
         found.inputs[spec.name].CopyFrom(_info(signature, spec))
     for output in signature.outputs.values():
