@@ -14,7 +14,7 @@ from core_generate.chat import Tools, read_messages, read_response_format, read_
 from frontend_openai.adapter import Asked, Prompt, TextModel
 from frontend_openai.chat_choice import ChatEvents, ChatMessage
 from frontend_openai.completions import read_stream, seeded, tail
-from frontend_openai.conversation import prompt_of, text_parser
+from frontend_openai.conversation import off_loop, prompt_of, text_parser
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
 from frontend_openai.events import Chunks, Head, Usage, error_event
@@ -53,18 +53,9 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     model, adapter = TextModels.of(server).find(name)
     call.captures = {"model": model.signature.name, "version": None}
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
-    sampling = read_sampling(document, default, chat=True)
-    fields = _read_fields(document, sampling)
-    sampling.set("lora_name", adapter or None, "model")
-    tools = read_tools(
-        document.take("tools"), document.take("tool_choice"), document.take("parallel_tool_calls")
+    fields, sampling, tools, prompt = await off_loop(
+        call.body, _read, document, model, adapter, default
     )
-    answer = read_response_format(document.take("response_format"))
-    tools = sampling.set_structures(tools, answer, "response_format")
-    prompt = _read_prompt(document, model, tools, sampling.structured)
-    document.ignore(_WITHOUT_EFFECT)
-    document.end()
-    model.check(prompt, sampling)
     parser = partial(text_parser, model, tools, prompt, sampling.structured)
     counts = fields.usage or not fields.stream
     asked = Asked(fields.stream, counts, fields.logprobs is not None)
@@ -91,6 +82,28 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         return {**head.members, "choices": members, "usage": usage.members()}
 
     return await run(server, call, model, generation, requests, usage, whole)
+
+
+def _read(
+    document: Document, model: TextModel, adapter: str, default: int
+) -> tuple[ChatFields, SamplingFields, Tools, Prompt]:
+    """Read all fields. Raises CoreError(INVALID) for a wrong one, and for what the model cannot do.
+
+    adapter   "" for none
+    default   tokens at most without a field for them, 0 for none
+    """
+    sampling = read_sampling(document, default, chat=True)
+    fields = _read_fields(document, sampling)
+    sampling.set("lora_name", adapter or None, "model")
+    parallel = document.take("parallel_tool_calls")
+    tools = read_tools(document.take("tools"), document.take("tool_choice"), parallel)
+    answer = read_response_format(document.take("response_format"))
+    tools = sampling.set_structures(tools, answer, "response_format")
+    prompt = _read_prompt(document, model, tools, sampling.structured)
+    document.ignore(_WITHOUT_EFFECT)
+    document.end()
+    model.check(prompt, sampling)
+    return fields, sampling, tools, prompt
 
 
 def _read_fields(document: Document, sampling: SamplingFields) -> ChatFields:

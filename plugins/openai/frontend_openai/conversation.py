@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import orjson
 from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render, without_reasoning
 from core_generate.chat.requests import ChatRequest
 
 from core.errors import invalid
+from core.tensor import Buffer
 from frontend_openai.adapter import Prompt, TextModel
 from frontend_openai.chat_choice import Parser
 from frontend_openai.errors import wrong
 from frontend_openai.sampling import MOST_STOPS, MOST_TOKENS, SamplingFields
+from frontends.http.background import begin, turn
+
+# Bytes of a body whose messages are read, and made a prompt, in some milliseconds at most.
+MOST_ON_LOOP = 16 * 1024
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+async def off_loop(
+    body: Buffer, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs
+) -> Result:
+    """Return what work(*args, **kwargs) returns; on another thread if the body is large. Event loop only.
+
+    A conversation of 10,000 messages takes tenths of a second, a chat template up to one: other clients do
+    not wait for them.
+    """
+    if len(body) <= MOST_ON_LOOP:
+        return work(*args, **kwargs)
+    async with turn():
+        return await begin(work, *args, **kwargs)
 
 
 def prompt_of(

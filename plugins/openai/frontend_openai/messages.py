@@ -15,7 +15,7 @@ from core_generate.chat.anthropic_events import MessageEvents, message, sse
 from core.errors import CoreError
 from frontend_openai.adapter import Asked, TextModel
 from frontend_openai.answers import AnswerEvents, WholeAnswer
-from frontend_openai.conversation import prompt_of, sampling_of, text_parser
+from frontend_openai.conversation import off_loop, prompt_of, sampling_of, text_parser
 from frontend_openai.document import read_object
 from frontend_openai.errors import encodable, wrong
 from frontend_openai.events import Usage
@@ -50,14 +50,16 @@ class _Counts(TypedDict):
 
 async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Generate Anthropic's next message of a conversation, as one JSON object or as events."""
-    request = read_message_request(read_object(call.body))
+    request = await off_loop(call.body, read_message_request, read_object(call.body))
     model, adapter = TextModels.of(server).find(request.model)
     call.captures = {"model": model.signature.name, "version": None}
     sampling = sampling_of(request, adapter, 0, _NAMES)
     # Every request must have it: a model that cannot limit its text would be of no use here.
     sampling.sources.pop("max_tokens", None)
     _check_budget(request, model)
-    prompt = prompt_of(
+    prompt = await off_loop(
+        call.body,
+        prompt_of,
         request.conversation,
         model,
         request.tools,
@@ -93,12 +95,15 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Count the tokens of the prompt that one of Anthropic's requests makes, and generate nothing."""
-    request = read_message_request(read_object(call.body), counts_only=True)
+    body = read_object(call.body)
+    request = await off_loop(call.body, read_message_request, body, counts_only=True)
     model, _ = TextModels.of(server).find(request.model)
     name = model.signature.name
     call.captures = {"model": name, "version": None}
     check_engine(name, model.info)
-    prompt = prompt_of(request.conversation, model, request.tools, request.arguments)
+    prompt = await off_loop(
+        call.body, prompt_of, request.conversation, model, request.tools, request.arguments
+    )
     if prompt.images:
         raise wrong("messages", "the tokens of images cannot be counted", "unsupported")
     found = await tokenized(server, call, name, prompt.text)

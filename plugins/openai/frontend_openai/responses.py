@@ -16,7 +16,7 @@ from core_generate.chat.responses_events import ResponseEvents
 from core.errors import CoreError
 from frontend_openai.adapter import Asked
 from frontend_openai.answers import AnswerEvents, WholeAnswer
-from frontend_openai.conversation import prompt_of, sampling_of, text_parser
+from frontend_openai.conversation import off_loop, prompt_of, sampling_of, text_parser
 from frontend_openai.document import read_object
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
@@ -34,12 +34,14 @@ _NAMES = {"max_tokens": "max_output_tokens", "structure": "text.format"}
 async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Generate one of OpenAI's Responses, as one JSON object or as events."""
     body = read_object(call.body)
-    request = read_response_request(body)
+    request = await off_loop(call.body, read_response_request, body)
     model, adapter = TextModels.of(server).find(request.model)
     call.captures = {"model": model.signature.name, "version": None}
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
     sampling = sampling_of(request, adapter, default, _NAMES)
-    prompt = prompt_of(
+    prompt = await off_loop(
+        call.body,
+        prompt_of,
         request.conversation,
         model,
         request.tools,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from core_generate.chat import read_messages, read_tools
 
-from frontend_openai.conversation import prompt_of
+from frontend_openai.adapter import TextModel
+from frontend_openai.conversation import off_loop, prompt_of
 from frontend_openai.document import Document, read_document
 from frontend_openai.engine_info import EngineInfo, info_of
 from frontend_openai.errors import wrong
@@ -27,7 +28,7 @@ async def tokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     document = read_document(call.body)
     name, info = _read_model(server, document)
     call.captures = {"model": name, "version": None}
-    text = _read_text(server, document, name)
+    text = await _read_text(server, call, document, name)
     special = document.flag("add_special_tokens")
     wants_strings = document.flag("return_token_strs") or False
     document.end()
@@ -73,7 +74,9 @@ def _read_model(server: InferenceServer, document: Document) -> tuple[str, Engin
     return name, info
 
 
-def _read_text(server: InferenceServer, document: Document, name: str) -> str:
+async def _read_text(
+    server: InferenceServer, call: HttpRequest, document: Document, name: str
+) -> str:
     """Return the field `prompt`, or the text that the chat template makes of `messages`."""
     text = document.text("prompt")
     messages = document.take("messages")
@@ -82,6 +85,10 @@ def _read_text(server: InferenceServer, document: Document, name: str) -> str:
     if text is not None:
         return text
     model, _ = TextModels.of(server).find(name)
+    return await off_loop(call.body, _rendered, document, messages, model)
+
+
+def _rendered(document: Document, messages: Any, model: TextModel) -> str:
     arguments = document.take("chat_template_kwargs") or {}
     if type(arguments) is not dict:
         raise wrong("chat_template_kwargs", "expected an object")
