@@ -1,0 +1,1 @@
+"""Compiled code: the detections of one row."""
