@@ -3,10 +3,11 @@
     python -m benchmarks.backends.images [--rounds=N] [--json=FILE]
 
 JPEG files of three sizes become tensors of a classifier (resize, normalise) and of a detector (letterbox).
-The server runs in this process and gets eight files in one request, as the loop does. Both take turns in
-short rounds, so other work on the machine affects both. The table gives the server's time per picture, and
-the median of the loop's time divided by it: above 1, the server is faster. A second table compares decoders.
-Tensors that differ end the program with status 1. OpenCV uses one thread.
+Outputs of YOLOv8 of two sizes become boxes. The server runs in this process and gets eight pictures in one
+request, as the loop does. Both take turns in short rounds, so other work on the machine affects both. The
+table gives the server's time per picture, and the median of the loop's time divided by it: above 1, the
+server is faster. A second table compares decoders. Tensors that differ end the program with status 1.
+OpenCV uses one thread.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import numpy as np
 
 FILES = 8
 SIZES = {"small": (240, 320), "medium": (480, 640), "large": (1080, 1920)}  # height, width
+OUTPUTS = {"7 x 768": (3, 768), "84 x 8400": (80, 8400)}  # of YOLOv8: classes, boxes
+REPEATED = 10  # detections are short
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 STEPS: dict[str, list[dict[str, Any]]] = {
     "classify": [
@@ -35,6 +38,7 @@ STEPS: dict[str, list[dict[str, Any]]] = {
         {"tensor": {"scale": 255, "mean": list(MEAN), "std": list(STD)}},
     ],
     "detect": [{"decode": {}}, {"letterbox": {"size": 640}}, {"tensor": {"scale": 255}}],
+    "detections": [{"detections": {"format": "yolov8"}}],
 }
 
 
@@ -48,10 +52,10 @@ def main() -> None:
     cv2.setNumThreads(1)
     results = measure(options.rounds)
     decoders = [compare_decoders(name, options.rounds) for name in SIZES]
-    print(f"{'steps':10} {'pictures':>9} {'ms/picture':>11} {'loop/server':>12}")
+    print(f"{'steps':11} {'pictures':>10} {'ms/picture':>11} {'loop/server':>12}")
     for each in results:
         print(
-            f"{each['steps']:10} {each['pictures']:>9} {each['ms_per_picture']:11.2f} {each['times']:12.2f}"
+            f"{each['steps']:11} {each['pictures']:>10} {each['ms_per_picture']:11.3f} {each['times']:12.2f}"
         )
     print(
         f"\n{'decoder, ms':12} " + " ".join(f"{name:>11}" for name in decoders[0] if name != "size")
@@ -75,13 +79,15 @@ def measure(rounds: int) -> list[dict[str, Any]]:
             version.mkdir(parents=True)
             (version / "image.json").write_text(json.dumps(steps))
         with core.Server(model_repository=folder) as server:
-            for name in STEPS:
+            for name in LOOPS:
                 for size in SIZES:
-                    found.append(compare(server, name, size, rounds))
+                    found.append(compare_preparation(server, name, size, rounds))
+            for size in OUTPUTS:
+                found.append(compare_detections(server, size, rounds))
     return found
 
 
-def compare(server: Any, name: str, size: str, rounds: int) -> dict[str, Any]:
+def compare_preparation(server: Any, name: str, size: str, rounds: int) -> dict[str, Any]:
     files = [jpeg(seed, *SIZES[size]) for seed in range(FILES)]
     image = np.empty((FILES, 1), object)
     image[:, 0] = files
@@ -94,10 +100,44 @@ def compare(server: Any, name: str, size: str, rounds: int) -> dict[str, Any]:
 
     if not np.allclose(served(), loop(), atol=1e-5):
         sys.exit(f"{name}, {size}: the tensors differ from those of the loop")
+    return compare(name, size, served, loop, rounds)
+
+
+def compare_detections(server: Any, size: str, rounds: int) -> dict[str, Any]:
+    rows = np.stack([predictions(seed, *OUTPUTS[size]) for seed in range(FILES)])
+
+    def served() -> dict[str, Any]:
+        for _ in range(REPEATED):
+            found = server.infer("detections", {"predictions": rows})
+        return dict(found)
+
+    def loop() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for _ in range(REPEATED):
+            found = [find(row) for row in rows]
+        return found
+
+    answer = served()
+    for i, expected in enumerate(loop()):
+        count = int(answer["count"][i, 0])
+        ours = (answer[name][i, :count] for name in ("boxes", "scores", "classes"))
+        if not all(map(np.array_equal, ours, expected)):
+            sys.exit(f"detections, {size}: they differ from those of the loop")
+    return compare("detections", size, served, loop, rounds, REPEATED)
+
+
+def compare(
+    name: str,
+    size: str,
+    served: Callable[[], Any],
+    loop: Callable[[], Any],
+    rounds: int,
+    repeated: int = 1,
+) -> dict[str, Any]:
+    """Return the time per picture of `served`, and that of `loop` divided by it: medians."""
     ours, ratios = [], []
     for _ in range(rounds):
         fast, slow = seconds(served), seconds(loop)
-        ours.append(fast / FILES * 1e3)
+        ours.append(fast / FILES / repeated * 1e3)
         ratios.append(slow / fast)
     return {
         "steps": name,
@@ -142,6 +182,37 @@ def detect(file: bytes) -> np.ndarray:
 
 
 LOOPS = {"classify": classify, "detect": detect}
+
+
+def find(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return boxes, scores and classes of one output FP32[4 + classes, n] of YOLOv8."""
+    import cv2
+
+    scores = row[4:].max(axis=0)
+    chosen = np.flatnonzero(scores >= 0.25)
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+    scores, classes = scores[chosen], row[4:, chosen].argmax(axis=0).astype(np.int32)
+    centre, half = row[:2, chosen].T.astype(np.float64), row[2:4, chosen].T.astype(np.float64) / 2
+    corners = np.concatenate([centre - half, centre + half], axis=1)
+    rectangles = np.concatenate([centre - half, half * 2], axis=1)
+    kept = cv2.dnn.NMSBoxesBatched(
+        rectangles.tolist(), scores.tolist(), classes.tolist(), 0.25, 0.45
+    )
+    order = np.asarray(kept, np.int64).reshape(-1)[:300]
+    return corners[order].astype(np.float32), scores[order], classes[order]
+
+
+def predictions(seed: int, classes: int, boxes: int) -> np.ndarray:
+    """Return an output FP32[4 + classes, boxes] of YOLOv8: 20 objects, with five boxes each."""
+    random = np.random.default_rng(seed)
+    found = random.uniform(0, 0.1, (4 + classes, boxes)).astype(np.float32)
+    found[:2] = random.uniform(50, 590, (2, boxes))
+    found[2:4] = random.uniform(10, 60, (2, boxes))
+    places = random.choice(boxes, (20, 5), replace=False)
+    for place in places:
+        found[:4, place] = found[:4, place[:1]] + random.uniform(0, 3, (4, 5))
+        found[4 + random.integers(classes), place] = random.uniform(0.3, 1, 5)
+    return found
 
 
 def compare_decoders(size: str, rounds: int) -> dict[str, Any]:
