@@ -40,7 +40,7 @@ class ImageEngine(Engine):
     """Classifies images of all requests together, on a thread of its own.
 
     The threads of the requests decode and prepare images, at most `Settings.threads` at the same time: each
-    needs memory for one decoded image.
+    image needs up to 16 bytes for each of its pixels meanwhile.
 
     labels   names of the classes
     bytes    size of the weights
@@ -66,7 +66,7 @@ class ImageEngine(Engine):
         """Return the score of each class, FP32[images, classes]. Blocks. Any thread.
 
         files     PNG, JPEG or WebP, or their base64 form
-        stopped   whether the request is cancelled; asked before each part of `Settings.batch` images
+        stopped   whether the request is cancelled; asked before each image
         Raises CoreError(INVALID) with the number of an image that is refused, and CoreError(CANCELLED).
         """
         if len(files) > _MOST_IMAGES:
@@ -76,10 +76,12 @@ class ImageEngine(Engine):
             )
         found = [np.zeros((0, len(self.labels)), np.float32)]
         for begin in range(0, len(files), self._settings.batch):
-            if stopped():
-                raise cancelled()
-            part = enumerate(files[begin : begin + self._settings.batch], begin)
-            found.append(self._batcher.rows([self._prepared(i, each) for i, each in part]))
+            prepared = []
+            for i, file in enumerate(files[begin : begin + self._settings.batch], begin):
+                if stopped():
+                    raise cancelled()
+                prepared.append(self._prepared(i, file))
+            found.append(self._batcher.rows(prepared))
         return np.concatenate(found)
 
     def status(self) -> Status:

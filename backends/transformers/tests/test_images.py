@@ -99,6 +99,16 @@ def resnet(folder):
     ).save_pretrained(folder)
 
 
+def siglip(folder):
+    """Write a SigLIP 2 with random weights. It reads patches of an image, their mask and their shape."""
+    torch.manual_seed(5)
+    layers = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    patches = {"num_attention_heads": 4, "patch_size": 8, "num_patches": 16}
+    config = transformers.Siglip2Config(vision_config=layers | patches, id2label=LABELS)
+    transformers.Siglip2ForImageClassification(config).save_pretrained(folder)
+    transformers.Siglip2ImageProcessorPil(patch_size=8, max_num_patches=16).save_pretrained(folder)
+
+
 def vit(folder, problem=None):
     image_classifier(folder, id2label=LABELS, problem_type=problem)
 
@@ -115,8 +125,9 @@ def one_label(folder):
         lambda folder: vit(folder, "regression"),
         one_label,
         resnet,
+        siglip,
     ],
-    ids=["vit", "several classes of an image", "regression", "one label", "resnet"],
+    ids=["vit", "several classes of an image", "regression", "one label", "resnet", "siglip"],
 )
 def test_classes_are_those_of_the_pipeline_of_transformers(tmp_path, made, make):
     make(made)
@@ -217,9 +228,9 @@ def test_images_of_other_sizes_fail_alone_where_the_processor_keeps_sizes(made, 
     np.testing.assert_allclose(found, [expected[0]] * 2, atol=1e-5)
 
 
-def test_a_cancelled_request_ends_before_its_next_images(made, engine):
+def test_a_cancelled_request_ends_before_its_next_image(made, engine):
     vit(made)
-    engine = engine(made, batch="1")
+    engine = engine(made)
     asked = iter([False, False, True])
 
     with pytest.raises(CoreError) as ended:
