@@ -58,9 +58,12 @@ def send(
     return replies
 
 
-async def received(signature: Signature, replies: Sequence[Reply]) -> tuple[Outputs, int]:
+async def received(
+    signature: Signature, replies: Sequence[Reply], vectors: bool = False
+) -> tuple[Outputs, int]:
     """Return (outputs of all parts by name, version of the model that has answered).
 
+    vectors   whether all outputs with one value in each row are vectors
     Raises the CoreError of the first part that fails; the others are cancelled.
     """
     try:
@@ -68,7 +71,7 @@ async def received(signature: Signature, replies: Sequence[Reply]) -> tuple[Outp
     except BaseException:
         _cancel(replies)
         raise
-    return as_vectors(signature, _joined(answers)), answers[0].model_version
+    return as_vectors(signature, _joined(answers), vectors), answers[0].model_version
 
 
 def _cancel(replies: Sequence[Reply]) -> None:

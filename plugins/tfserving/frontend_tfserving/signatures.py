@@ -139,20 +139,46 @@ def is_vector(signature: Signature, spec: InputSpec | OutputSpec) -> bool:
     return bool(signature.max_batch_size) and spec.dims == (1,) and spec.reshape == ()
 
 
+def sends_vectors(signature: Signature, inputs: Mapping[str, Tensor]) -> bool:
+    """Return whether an input [rows, 1] of the model is a vector in the request.
+
+    TensorFlow's graphs of single values take vectors too, and answer with vectors, whatever their signature
+    says of the shape; half_plus_two of TensorFlow Serving's documentation is such a model.
+    """
+    return any(
+        len(tensor.shape) == 1
+        and (spec := signature.inputs.get(name)) is not None
+        and _is_one(signature, spec)
+        and not is_vector(signature, spec)
+        for name, tensor in inputs.items()
+    )
+
+
+def _is_one(signature: Signature, spec: InputSpec | OutputSpec) -> bool:
+    """Return whether a row of the tensor is one value."""
+    return bool(signature.max_batch_size) and spec.dims == (1,)
+
+
 def as_rows(signature: Signature, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the inputs with the shape [rows, 1] for vectors."""
+    """Return the inputs with the shape [rows, 1] for vectors of one value in each row."""
     found = dict(inputs)
     for name, tensor in inputs.items():
         spec = signature.inputs.get(name)
-        if spec is not None and len(tensor.shape) == 1 and is_vector(signature, spec):
+        if spec is not None and len(tensor.shape) == 1 and _is_one(signature, spec):
             found[name] = tensor.reshaped((*tensor.shape, 1))
     return found
 
 
-def as_vectors(signature: Signature, outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the outputs with the shape [rows] for vectors."""
+def as_vectors(
+    signature: Signature, outputs: Mapping[str, Tensor], asked: bool = False
+) -> dict[str, Tensor]:
+    """Return the outputs with the shape [rows] for vectors.
+
+    asked   whether all outputs with one value in each row are vectors; see `sends_vectors`
+    """
     found = dict(outputs)
     for name, tensor in outputs.items():
-        if is_vector(signature, signature.outputs[name]):
+        spec = signature.outputs[name]
+        if is_vector(signature, spec) or (asked and _is_one(signature, spec)):
             found[name] = tensor.reshaped(tensor.shape[:1])
     return found

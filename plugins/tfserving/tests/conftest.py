@@ -86,6 +86,8 @@ def server(tmp_path_factory):
         found.bind("odd", odd, **vector, outputs={"y": ("FP32", [-1])}, **rows)
         found.bind("half", twice, inputs={"x": ("FP16", [1])}, outputs={"y": ("FP16", [1])}, **rows)
         found.bind("whole", double, inputs={"x": ("INT8", [2])}, outputs={"y": ("INT8", [2])})
+        one = {"inputs": {"x": ("FP32", [1])}, "outputs": {"y": ("FP32", [1])}}
+        found.bind("one", twice, **one, **rows)
         found.bind(
             "mixed",
             mixed,

@@ -124,6 +124,21 @@ def test_rows_of_one_value_are_a_vector(predict, rest):
     assert found["inputs"]["INPUT0"]["tensor_shape"]["dim"] == [{"size": "-1", "name": ""}]
 
 
+def test_vectors_of_values_are_answered_by_vectors(predict, rest):
+    assert predict("one", instances=[1, 2, 3, 4, 5]) == (200, {"predictions": [2, 4, 6, 8, 10]})
+    assert predict("one", inputs={"x": [1]}) == (200, {"outputs": [2]})
+    assert predict("one", instances=[[1], [2]]) == (200, {"predictions": [[2], [4]]})
+
+    assert rest.post("/v1/models/one:regress", {"examples": [{"x": 1.0}, {"x": 2.0}]}) == (
+        200,
+        {"results": [2, 4]},
+    )
+    assert rest.post("/v1/models/one:classify", {"examples": [{"x": 0.5}]}) == (
+        200,
+        {"results": [[["0", 1]]]},
+    )
+
+
 def test_another_model_answers_for_a_signature(predict, rest):
     row = {"text": ["a"], "number": [3]}
     status, answer = predict("double", signature_name="pairs", instances=[row])

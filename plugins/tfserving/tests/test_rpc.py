@@ -85,6 +85,16 @@ def test_predict_of_a_vector(call):
     assert list(found.float_val) == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_vector_of_values_is_answered_by_a_vector(call):
+    request = messages.PredictRequest(model_spec=spec("one"))
+    request.inputs["x"].CopyFrom(tensor(dtypes.FP32, [3], float_val=[1, 2, 5]))
+
+    found = call("Predict", request, "PredictResponse").outputs["y"]
+
+    assert [dim.size for dim in found.tensor_shape.dim] == [3]
+    assert list(found.float_val) == [2, 4, 10]
+
+
 def test_a_signature_of_another_model_keeps_the_name_of_the_request(call):
     request = messages.PredictRequest(model_spec=spec("double", signature_name="pairs"))
     request.inputs["text"].CopyFrom(tensor(dtypes.BYTES, [1, 1], string_val=[b"a"]))

@@ -17,6 +17,7 @@ from core.tensor import Buffer, Tensor
 from frontend_tfserving.rest.values import read_json, tensor_of, values_of
 from frontend_tfserving.serialized import MOST_CONTEXT_BYTES, example_of, parsed_by_model
 from frontend_tfserving.serialized import tensor_of as serialized
+from frontend_tfserving.signatures import sends_vectors
 
 if TYPE_CHECKING:
     from core.config import Signature
@@ -29,11 +30,13 @@ class Asked:
     inputs      with all examples
     in_rows     whether the response is in row format
     examples    number of examples; 0 in column format
+    vectors     whether all outputs with one value in each row are vectors
     """
 
     inputs: Mapping[str, Tensor]
     in_rows: bool
     examples: int
+    vectors: bool = False
 
 
 def members_of(body: Buffer) -> dict[str, Any]:
@@ -64,10 +67,12 @@ def read_predict(members: Mapping[str, Any], signature: Signature) -> Asked:
     if rows is not None:
         if type(rows) is not list or not rows:
             raise invalid("'instances' must be a list with at least one example")
-        return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
+        inputs = _inputs(_columns(rows, signature), signature)
+        return Asked(inputs, True, len(rows), sends_vectors(signature, inputs))
     if type(columns) is not dict or _is_bytes(columns):
         columns = {_only_input(signature, "'inputs' without names"): columns}
-    return Asked(_inputs(columns, signature), False, 0)
+    inputs = _inputs(columns, signature)
+    return Asked(inputs, False, 0, sends_vectors(signature, inputs))
 
 
 def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:

@@ -91,7 +91,7 @@ async def _answer(
     replies = send(sent, signature, asked.inputs, version=version)
 
     async def response() -> HttpResponse:
-        outputs, _ = await received(signature, replies)
+        outputs, _ = await received(signature, replies, asked.vectors)
         size = sum(tensor.byte_size for tensor in outputs.values())
 
         def text() -> bytes:

@@ -16,7 +16,7 @@ from frontend_tfserving.rpc.examples import inputs_of
 from frontend_tfserving.rpc.reading import away, read
 from frontend_tfserving.rpc.reload import reload
 from frontend_tfserving.rpc.tensors import made_bytes, proto_of, tensor_of
-from frontend_tfserving.signatures import checked_signature
+from frontend_tfserving.signatures import checked_signature, sends_vectors
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.extra_methods import unary
 from frontends.grpc.interceptors import naming_caller
@@ -105,7 +105,8 @@ class PredictionService:
             call.hold(made, "the tensors of the request")
         inputs = await away(max(size, made), _tensors, request)
         replies = send(self._submit(call), signature, inputs, tuple(request.output_filter), version)
-        outputs, answered = await received(signature, replies)
+        vectors = sends_vectors(signature, inputs)
+        outputs, answered = await received(signature, replies, vectors)
         spec = spec_of(request.model_spec, answered)
 
         def message() -> messages.PackedPredictResponse:
