@@ -1,7 +1,10 @@
 """Names of arguments and results, settings, and the errors for files."""
 
+import gc
+import os
 import random
 from contextlib import nullcontext
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -99,6 +102,24 @@ def test_a_truncated_file_fails_the_load(tmp_path, serve, seed):
         file.write_bytes(good[: chance.randrange(len(good) // 2)])
         with pytest.raises(CoreError):
             model.served.load("m")
+
+
+def test_memory_is_flat_over_a_thousand_loads(serve):
+    model = serve(lambda a: {"b": a * 2}, a=("float32", "n, 4"))
+    x, sizes = np.ones((2, 4), np.float32), []
+    for number in range(1000):
+        model.served.load("m")
+        model(a=x)
+        if number % 100 == 99:
+            gc.collect()
+            sizes.append(resident())
+
+    assert sizes[-1] - sizes[0] < 8 << 20, [each >> 20 for each in sizes]
+
+
+def resident():
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def test_a_function_for_another_platform_is_refused_by_name(serve):

@@ -1,7 +1,10 @@
 """Where the files of a version lie, and errors for damaged ones."""
 
+import gc
+import os
 import random
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,6 +114,24 @@ def test_changed_bytes_end_no_process(serve, tmp_path, seed):
             model(x=X)
         except CoreError:
             pass
+
+
+def test_memory_is_flat_over_a_thousand_loads(serve):
+    model = serve(fill)
+    sizes = []
+    for number in range(1000):
+        model.served.load("m")
+        model(x=X)
+        if number % 100 == 99:
+            gc.collect()
+            sizes.append(resident())
+
+    assert sizes[-1] - sizes[0] < 8 << 20, [each >> 20 for each in sizes]
+
+
+def resident():
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def test_a_file_of_text_at_the_place_of_a_folder_is_an_error(serve):
