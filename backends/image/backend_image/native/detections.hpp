@@ -137,8 +137,8 @@ inline void report(const Box& box, const Geometry* to, Found& found) {
 }
 
 // Append what boxes FP32[n, 4] and their scores have to `found`. geometry: null for boxes of the input.
-inline void find(const Matrix& boxes, const Scores& scores, const Settings& settings, const Geometry* geometry,
-                 Found& found) {
+inline void find(const Matrix& boxes, const Scores& scores, const Settings& settings,
+                 const Geometry* geometry, Found& found) {
   std::vector<Box> chosen;
   for (const Candidate& each : candidates(scores, settings.score_threshold, settings.max_candidates)) {
     Box box = box_of(boxes, each, settings);

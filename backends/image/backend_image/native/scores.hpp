@@ -66,26 +66,20 @@ inline float best_of_row(const Scores& scores, ptrdiff_t i) {
 }
 
 // Write the same of each box to best[rows], for scores whose columns are contiguous.
-inline void best_by_columns(const Matrix& all, float* best) {
-  constexpr ptrdiff_t BLOCK = 2048;  // boxes whose best scores stay in the first cache
-  for (ptrdiff_t begin = 0; begin < all.rows; begin += BLOCK) {
-    ptrdiff_t count = std::min(BLOCK, all.rows - begin), next = all.column_stride, j = 1;
-    float* __restrict block = best + begin;
-    std::memcpy(block, all.row(begin), size_t(count) * sizeof(float));
-    for (; j + 4 <= all.columns; j += 4) {
-      const char* column = all.row(begin) + j * next;
-      for (ptrdiff_t i = 0; i < count; i++) {
-        const char* place = column + i * sizeof(float);
-        float found = greater(greater(block[i], load(place)), load(place + next));
-        block[i] = greater(greater(found, load(place + 2 * next)), load(place + 3 * next));
-      }
+inline void best_by_columns(const Matrix& all, float* __restrict best) {
+  constexpr ptrdiff_t TOGETHER = 8;  // columns of one pass over `best`
+  std::memcpy(best, all.data, size_t(all.rows) * sizeof(float));
+  ptrdiff_t next = all.column_stride, j = 1;
+  for (; j + TOGETHER <= all.columns; j += TOGETHER)
+    for (ptrdiff_t i = 0; i < all.rows; i++) {
+      const char* place = all.data + j * next + i * sizeof(float);
+      float found = best[i];
+      for (ptrdiff_t k = 0; k < TOGETHER; k++) found = greater(found, load(place + k * next));
+      best[i] = found;
     }
-    for (; j < all.columns; j++) {
-      const char* column = all.row(begin) + j * next;
-      for (ptrdiff_t i = 0; i < count; i++)
-        block[i] = greater(block[i], load(column + i * sizeof(float)));
-    }
-  }
+  for (; j < all.columns; j++)
+    for (ptrdiff_t i = 0; i < all.rows; i++)
+      best[i] = greater(best[i], load(all.data + j * next + i * sizeof(float)));
 }
 
 // Give some boxes their best score and its class, the first of equal ones; NaN if one of the scores is.
@@ -107,6 +101,7 @@ inline void classify(const Scores& scores, Candidate* boxes, size_t count) {
 inline std::vector<Candidate> candidates(const Scores& scores, float least, size_t most) {
   constexpr size_t BLOCK = 64;  // boxes whose scores stay in the first cache, in any layout
   const Matrix& all = scores.classes;
+  if (!all.rows) return {};
   std::vector<float> best(size_t(all.rows));
   if (!scores.objects && all.row_stride == sizeof(float))
     best_by_columns(all, best.data());
