@@ -1,4 +1,7 @@
-"""IdleTimers: unload a model that has had no request for as long as its memory.idle_secs says."""
+"""IdleTimers: unload a model that has had no request for as long as its memory.idle_secs says.
+
+A model with sequences stays while a client may continue one, as for the budget.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 
 from core.governing import ModelManager, ModelVersion
 from core_memory_budget.reservations import Reservations
+from core_memory_budget.residents import sequence_idle_s
 
 IDLE = "unloaded: idle"
 _AGAIN_S = 0.5  # until the next look, if another operation uses the model
@@ -37,6 +41,7 @@ class IdleTimers:
     def watch(self, version: ModelVersion, idle_s: float) -> None:
         """Unload the version's model once all its versions are idle. Do nothing for 0 seconds."""
         if idle_s:
+            idle_s = max(idle_s, sequence_idle_s(version))
             self._limits[version] = (idle_s, self._now())
             self._look_in(version, idle_s)
 

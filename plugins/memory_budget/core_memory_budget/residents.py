@@ -100,7 +100,13 @@ def _may_go(entry: Entry, now: float) -> bool:
         return False
     if entry.settings.pin or not entry.settings.on_request:
         return False
-    if version.config.HasField("sequence_batching"):
-        idle_s = version.config.sequence_batching.max_sequence_idle_microseconds / 1e6
-        return not version.in_flight and now - last_used(entry) > max(1.0, idle_s)
+    if quiet_s := sequence_idle_s(version):
+        return not version.in_flight and now - last_used(entry) > quiet_s
     return True
+
+
+def sequence_idle_s(version: ModelVersion) -> float:
+    """Return the seconds without a request that end a sequence; 0 for a model without sequences."""
+    if not version.config.HasField("sequence_batching"):
+        return 0.0
+    return max(1.0, version.config.sequence_batching.max_sequence_idle_microseconds / 1e6)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from core_memory_budget.account import Account, Entry, Need
+from core_memory_budget.idle import IdleTimers
 from core_memory_budget.measure import Meter
 from core_memory_budget.measuring import Measuring
 from core_memory_budget.metrics import MemoryMetrics
@@ -13,6 +14,10 @@ from core_memory_budget.options import ModelMemory
 from core_memory_budget.reservations import MemoryRefused, Reservations
 
 from core.config import ModelConfig
+
+
+class Version(SimpleNamespace):
+    __hash__ = object.__hash__
 
 
 class Table:
@@ -56,7 +61,7 @@ class World:
     def loaded(self, key, size, used=0.0, busy=0, **settings):
         """Add a loaded model; `steps` makes it an ensemble."""
         memory = ModelMemory(**{"on_request": True, **settings})
-        version = SimpleNamespace(
+        version = Version(
             key=key,
             state="READY",
             in_flight=busy,
@@ -223,3 +228,31 @@ async def test_a_model_with_sequences_stays_until_they_are_idle():
     await world.load("b", 60)
 
     assert loop.time() - start == pytest.approx(4, abs=0.1)
+
+
+async def test_an_idle_model_with_sequences_stays_while_a_client_may_continue_one():
+    world = World()
+    loop = asyncio.get_running_loop()
+    version = world.loaded("s", 60).version
+    version.config.sequence_batching.max_sequence_idle_microseconds = 60_000_000
+    idle = IdleTimers(world.manager, world.reservations, loop, loop.time)
+    idle.watch(version, 5)
+
+    await asyncio.sleep(50)
+    version.statistics.last_inference_ms = loop.time() * 1e3  # the client continues after a pause
+    await asyncio.sleep(59)
+    assert world.manager.unloaded == []
+
+    await asyncio.sleep(2)
+    assert world.manager.unloaded == ["s"]
+
+
+async def test_an_idle_model_without_sequences_goes_after_its_own_time():
+    world = World()
+    loop = asyncio.get_running_loop()
+    idle = IdleTimers(world.manager, world.reservations, loop, loop.time)
+    idle.watch(world.loaded("m", 60).version, 5)
+
+    await asyncio.sleep(5.5)
+
+    assert world.manager.unloaded == ["m"]
