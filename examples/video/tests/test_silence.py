@@ -21,6 +21,12 @@ def frame(index=0, gap=0):
     return SimpleNamespace(output=found.__getitem__)
 
 
+def answer(*names):
+    """Return an answer of the tracker without objects, with these outputs."""
+    nothing = np.zeros((1, 0), np.float32)
+    return SimpleNamespace(outputs=[Tensor.of(name, nothing) for name in names])
+
+
 class Models:
     """The models. `frames` are those of each request to the camera; None waits until it is cancelled."""
 
@@ -29,6 +35,7 @@ class Models:
         self.asked = []
         self.requests = []  # to the camera
         self.trouble = ""  # of the tracker
+        self.found = None  # the answer of the tracker
 
     def is_ready(self, name):
         return True
@@ -62,6 +69,7 @@ class Models:
             raise unavailable("model 'show_tracks' is not ready")
         if self.trouble:
             raise unavailable(self.trouble)
+        return self.found
 
 
 @pytest.fixture
@@ -189,6 +197,55 @@ def test_a_failure_of_the_tracker_is_told_as_what_it_is():
     assert video.trouble == "model 'detect' is out of memory"
 
 
+def test_a_tracker_without_labels_is_trouble_for_who_reads_events_until_it_has_them():
+    models = Models(frame(), None)
+    models.found = answer("ids", "scores", "boxes")
+    watching = watch_of(models)
+    (video,) = watching.videos.values()
+
+    async def run():
+        told = aiter(watching.events.join())
+        watching.start()
+        first = await anext(told)
+        models.found = answer("ids", "labels", "scores", "boxes")
+        while not video.frames:
+            await asyncio.sleep(0.01)
+        await watching.close()
+        return first
+
+    told = "model 'track_frame' has the outputs ['boxes', 'ids', 'scores']; expected 'labels' too"
+    assert told.encode() in asyncio.run(run())
+    assert video.trouble == ""
+
+
+def test_a_video_is_tried_again_after_any_error(caplog):
+    broken = SimpleNamespace(output={}.__getitem__)  # has none of the outputs of a camera
+    models = Models(broken)
+    watching = watch_of(models)
+    (video,) = watching.videos.values()
+
+    async def run():
+        watching.start()
+        while len(models.requests) < 2:
+            await asyncio.sleep(0.01)
+        await watching.close()
+
+    with caplog.at_level(logging.WARNING, "core"):
+        asyncio.run(run())
+
+    assert video.trouble == "an error of the plugin: KeyError('gap')"
+    assert len(caplog.records) == 1
+
+
+def test_a_picture_without_what_it_needs_is_told(caplog):
+    (video,) = watch_of(Models()).videos.values()
+
+    with caplog.at_level(logging.WARNING, "core"):
+        asyncio.run(video._draw(frame(), answer("boxes", "ids")))
+
+    assert "no picture of 'hall': model 'track_frame' has the outputs" in caplog.text
+
+
 def test_the_plugin_hears_of_a_model_that_unloads(monkeypatch):
     import core_watch
 
@@ -204,7 +261,7 @@ def test_the_plugin_hears_of_a_model_that_unloads(monkeypatch):
 def test_pictures_that_fail_are_told_once(caplog):
     models = Models()
     (video,) = watch_of(models).videos.values()
-    found = SimpleNamespace(output=lambda name: frame().output("index"))
+    found = answer("boxes", "labels", "ids")
 
     async def run():
         for _ in range(3):

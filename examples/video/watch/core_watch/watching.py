@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from core.errors import CoreError, invalid
+from core.errors import CoreError, internal, invalid
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 from core_watch.listeners import Events, Pictures
@@ -127,6 +127,9 @@ class VideoWatch:
                 trouble = "the video has ended"
             except CoreError as error:
                 trouble = error.message
+            except Exception as error:
+                trouble = f"an error of the plugin: {error!r}"
+                logger.debug("watch: '%s'", self.name, exc_info=True)
             if self._gave_up:
                 self._gave_up = False
                 trouble = f"model '{CAMERA}' is unloaded, or loaded anew"
@@ -192,10 +195,10 @@ class VideoWatch:
     def _answered(
         self, frame: InferenceResponse, found: InferenceResponse, run: int, came_ns: int
     ) -> None:
-        self.frames += 1
-        self.trouble = ""
         if self._events.wanted:
             self._events.send(orjson.dumps(self._event(frame, found, run, came_ns)))
+        self.frames += 1
+        self.trouble = ""
         if self.pictures.wanted and (self._drawing is None or self._drawing.done()):
             self._drawing = asyncio.ensure_future(self._draw(frame, found))
 
@@ -205,9 +208,8 @@ class VideoWatch:
         facts = {
             name: int(frame.output(name).array[0]) for name in ("index", "pts", "gap", "dropped")
         }
-        rows = (
-            found.output(name).array[0].tolist() for name in ("ids", "labels", "scores", "boxes")
-        )
+        names = ("ids", "labels", "scores", "boxes")
+        rows = (each.array[0].tolist() for each in _outputs(TRACK, found, names).values())
         return {
             "video": self.name,
             "run": run,
@@ -223,18 +225,19 @@ class VideoWatch:
 
     async def _draw(self, frame: InferenceResponse, found: InferenceResponse) -> None:
         """Make a picture of a frame and its tracks. The next frame does not wait for it."""
-        inputs = {name: found.output(name) for name in ("boxes", "labels", "ids")}
         try:
+            inputs = _outputs(TRACK, found, ("boxes", "labels", "ids"))
             drawn = await self._models.infer(
                 InferenceRequest(SHOW, {"frame": _batched(frame.output("frame")), **inputs})
             )
+            picture = _outputs(SHOW, drawn, ("picture",))["picture"]
         except CoreError as error:
             if error.message != self._undrawn:  # else each frame would be told
                 self._undrawn = error.message
                 logger.warning("watch: no picture of '%s': %s", self.name, error.message)
             return
         self._undrawn = ""
-        self.pictures.send(bytes(drawn.output("picture").array[0, 0]))
+        self.pictures.send(bytes(picture.array[0, 0]))
 
 
 class _Tracks:
@@ -278,6 +281,17 @@ class _Tracks:
             self._models.infer(request).listen(lambda item, final: None)
         except CoreError:
             pass  # it is away, and its tracks with it
+
+
+def _outputs(model: str, answer: InferenceResponse, names: tuple[str, ...]) -> dict[str, Tensor]:
+    """Return outputs of an answer of a model. Raises CoreError(INTERNAL) if it lacks one."""
+    found = {each.name: each for each in answer.outputs}
+    for name in names:
+        if name not in found:
+            raise internal(
+                f"model '{model}' has the outputs {sorted(found)}; expected '{name}' too"
+            )
+    return {name: found[name] for name in names}
 
 
 def _batched(tensor: Tensor) -> Tensor:
