@@ -59,6 +59,10 @@ def read_generate(
             raise _unsupported(f"the field '{name}' of {INPUT}", field, supports)
     if tokens is not None and "tokens" not in supports:
         raise _unsupported("the input 'prompt_token_ids'", "tokens", supports)
+    if tokens is not None and asked.suffix:
+        raise invalid(
+            "the field 'suffix' follows a prompt of text: send text_input, not prompt_token_ids"
+        )
     images: tuple[bytes, ...] = ()
     if (image := inputs.get("image")) is not None:
         if image.array.size and "images" not in supports:

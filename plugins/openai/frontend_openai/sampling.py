@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from core_generate.chat import Tools, with_answer
+from core_generate.chat import Tools, read_structured_outputs, with_answer
 from core_generate.sampling import MOST_STOP_CHARACTERS
 
 from frontend_openai.document import Document
@@ -19,8 +19,6 @@ MOST_TOKENS = 2**31 - 1
 MOST_STOPS = 16
 _MOST_BIASES = 1024
 _COMPLETION_TOKENS = 16  # OpenAI's default
-
-STRUCTURES = ("json", "json_object", "regex", "grammar", "choice")
 
 
 @dataclass(slots=True)
@@ -158,14 +156,12 @@ def is_tokens(value: Any) -> bool:
 
 
 def _read_structure(document: Document) -> dict[str, Any] | None:
-    inner = document.inner("structured_outputs")
-    if inner is None:
+    found = document.take("structured_outputs")
+    if read_structured_outputs(found) is None:
         return None
-    found = {name: value for name in STRUCTURES if (value := inner.take(name)) is not None}
-    inner.end()
-    if len(found) != 1:
-        raise wrong("structured_outputs", f"expected one of {', '.join(STRUCTURES)}")
-    return found
+    return {
+        name: value for name, value in found.items() if value is not None and value is not False
+    }
 
 
 def _outputs_of(structure: Structure) -> dict[str, Any]:

@@ -203,6 +203,9 @@ def test_characters_that_the_model_cuts_arrive_whole(client):
         ({"stop": ["a", ""]}, "stop"),
         ({"stop": "a" * 5000}, "stop"),
         ({"min_tokens": 3, "max_tokens": 2}, "min_tokens"),
+        ({"structured_outputs": {"json": {"type": {}}}}, "structured_outputs.json.type"),
+        ({"structured_outputs": {"choice": ["a", 1]}}, "structured_outputs.choice[1]"),
+        ({"structured_outputs": {"regex": "a", "grammar": "b"}}, "structured_outputs"),
         ({"made_up": 1}, "made_up"),
         ({"top_k": 3}, "top_k"),  # the engine does not support it
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),

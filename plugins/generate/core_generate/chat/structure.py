@@ -177,7 +177,9 @@ def _schemas(schema: Any, path: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _check_types(schema: Mapping[str, Any], path: str) -> None:
-    types = schema.get("type", [])
+    types = schema.get("type", "object")
+    if types == []:
+        raise FieldError(join(path, "type"), "the list is empty; nothing would match")
     for each in types if isinstance(types, list) else [types]:
         check_choice(each, sorted(_TYPES), join(path, "type"))
     required = schema.get("required", [])

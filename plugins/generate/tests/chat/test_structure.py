@@ -61,6 +61,7 @@ PLACE = "response_format.json_schema.schema"
         (json_schema(nested(64)), PLACE),
         (json_schema({"enum": list(range(10_000))}), PLACE),
         (json_schema({"enum": []}), f"{PLACE}.enum"),
+        (json_schema({"type": []}), f"{PLACE}.type"),
         (json_schema({"type": "colour"}), f"{PLACE}.type"),
         (json_schema({"properties": {"a": 3}}), f"{PLACE}.properties.a"),
         (json_schema({"properties": []}), f"{PLACE}.properties"),
