@@ -134,6 +134,8 @@ class TextModel:
             raise self._unable("messages", "images")
         if prompt.suffix and not (self.info.is_engine and self.able("suffix")):
             raise self._unable("suffix")
+        if prompt.suffix and prompt.tokens:
+            raise wrong("suffix", "it follows a prompt of text, and this prompt has tokens")
 
     def _unable(self, param: str, what: str = "this") -> FieldError:
         return wrong(param, f"model '{self.signature.name}' does not support {what}", "unsupported")
@@ -173,8 +175,8 @@ class TextModel:
             ("return_stop_reason", "stop" in sampling.values),
             ("return_cumulative_logprob", asked.score),
         ):
-            if wanted and name in self._inputs:
-                inputs[name] = self._tensor(name, [True])
+            if (wanted and name in self._inputs) or self._needs(name):
+                inputs[name] = self._tensor(name, [wanted])
         values = sampling.values
         if self._needs_most and "max_tokens" not in values:
             values = {**values, "max_tokens": _MOST_TOKENS}
@@ -189,7 +191,7 @@ class TextModel:
             if self._any and "structured_outputs" in found:
                 # vLLM's backend reads a text here.
                 found["structured_outputs"] = orjson.dumps(found["structured_outputs"]).decode()
-            if found:
+            if found or self._needs(SAMPLING):
                 request.inputs[SAMPLING] = self._tensor(SAMPLING, [orjson.dumps(found)])
             return
         for name, value in values.items():
@@ -207,6 +209,10 @@ class TextModel:
             else:
                 plain = isinstance(value, bool | int | float | str)
                 request.parameters[name] = value if plain else orjson.dumps(value).decode()
+
+    def _needs(self, name: str) -> bool:
+        """Return whether the model has an input that each of its requests must have."""
+        return name in self._inputs and not self._inputs[name].optional
 
     def _input_of(self, name: str) -> str | None:
         """Return the input for a field, None if there is none."""

@@ -73,7 +73,7 @@ class Encoder:
         return [(each.ids, each.type_ids) for each in found]
 
     def check(self, tokens: Sequence[Tokens], field_of: Callable[[int], str]) -> None:
-        """Raise FieldError for a text without tokens, or with too many.
+        """Raise FieldError for a text without tokens, with too many, or with one outside of the vocabulary.
 
         field_of   returns the field of the request with a text, by its number
         """
@@ -86,6 +86,12 @@ class Encoder:
                     field_of(number),
                     f"the text has {len(ids)} tokens, and model '{self.signature.name}' takes 1 to "
                     f"{most or 'any number'}",
+                )
+            if (largest := max(ids)) >= self._files.vocabulary:
+                raise wrong(
+                    field_of(number),
+                    f"there is no token {largest}: those of model '{self.signature.name}' are 0 to "
+                    f"{self._files.vocabulary - 1}",
                 )
 
     async def rows(self, ask: Ask, tokens: Sequence[Tokens]) -> Any:

@@ -27,6 +27,7 @@ _BEHIND_PADDING = ("camembert", "roberta", "xlm-roberta")
 class EncoderFiles:
     """How texts become embeddings.
 
+    vocabulary  number behind that of the last token
     pad         token that fills up shorter texts
     pooling     one of POOLINGS
     normalize   whether the length of an embedding becomes 1
@@ -34,6 +35,7 @@ class EncoderFiles:
     """
 
     tokenizer: Tokenizer
+    vocabulary: int
     pad: int
     pooling: str
     normalize: bool
@@ -81,7 +83,8 @@ def read_encoder(name: str, folders: tuple[Path, ...], written: Mapping[str, str
         longest = _length(name, written["max_length"])
     else:
         longest = min((each for each in (*files.lengths(), longest) if each > 0), default=0)
-    return EncoderFiles(tokenizer, pad, pooling, normalize, longest)
+    vocabulary = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+    return EncoderFiles(tokenizer, vocabulary, pad, pooling, normalize, longest)
 
 
 def _path(folders: tuple[Path, ...], file: str) -> Path | None:

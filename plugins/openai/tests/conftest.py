@@ -248,6 +248,11 @@ LETTERS = {
         text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"
     ),
     "reasoner": letters_config(text="hm</think>yes", template=TOOL_TEMPLATE + "<think>{{ '\n' }}"),
+    "pictures": letters_config(
+        text="a cat",
+        template="{% for m in messages %}{% for p in m.content %}{{ p.text or p.type }}{% endfor %}"
+        "{% endfor %}",
+    ),
     "budget": letters_config(text="yes", template="{{ thinking_budget }}"),
     "vectors": letters_config(task="embed"),
     "scores": letters_config(task="rank"),

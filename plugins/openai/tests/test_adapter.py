@@ -134,6 +134,19 @@ def test_vllm_reads_structures_as_text_and_images_in_base64():
     assert found["image"] == ([1], [base64.b64encode(b"\x89PNG")])
 
 
+@pytest.mark.parametrize("asked", [Asked(), Asked(stream=True)])
+def test_inputs_that_a_model_needs_are_sent_also_without_a_value(asked):
+    needed = {name: (dtype, dims, False) for name, (dtype, dims, _) in VLLM.items()}
+    del needed["image"]
+    found = model({**needed, "stream": ("BOOL", (1,), False)})
+
+    assert values(request_of(found, asked=asked)) == {
+        "text_input": ([1], [b"hello"]),
+        "stream": ([1], [asked.stream]),
+        "sampling_parameters": ([1], [b"{}"]),
+    }
+
+
 def test_an_engine_gets_objects_and_files():
     info = EngineInfo(is_engine=True, supports=frozenset({"choices", "images"}))
     fields = sampling(structured_outputs={"choice": ["a"]}, max_tokens=3)
