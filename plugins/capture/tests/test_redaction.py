@@ -170,12 +170,128 @@ def test_generate_and_its_events():
         (b"s3cret", "Content-Encoding: gzip\r\n"),
         (b"{}s3cret", "Inference-Header-Content-Length: 99\r\n"),
         (b'{"inputs": [{"name": "a", "parameters": {"binary_data_size": 9}}]}', ""),
+        (b'{"inputs": [{"name": "a", "parameters": "s3cret"}]}', ""),
+        (b'{"inputs": null, "id": "s3cret"}', ""),
+        (b"s3cret", "Inference-Header-Content-Length: 0\r\n"),
+        (b"{}s3cret", "Inference-Header-Content-Length: 2\r\n"),
+        (b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\ns3cret', ""),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_dropped(body, fields):
     one = redacted(record(body, fields), "a")
 
     assert (one.body, one.cut, one.redacted) == (b"", True, ["*"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "names"),
+    [
+        ("/v2/models/m/generate", {"parameters": {"text_input": "s3cret"}}, ["text_input"]),
+        ("/v2/models/m/generate_stream", {"parameters": {"text_input": ["s3cret"]}}, ["text_input"]),
+        ("/v2/models/m/generate", {"a": [[{"b": {"text_input": {"c": "s3cret"}}}]]}, ["text_input"]),
+        ("/v2/models/m/generate", {"dataframe_split": {"data": [["s3cret"]]}}, ["dataframe_split"]),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "s3cret"}]}, ["content"]),
+        ("/v1/chat/completions", {"messages": [{"content": [{"text": "s3cret"}]}]}, ["content"]),
+        ("/v1/completions", {"prompt": ["s3cret"]}, ["prompt"]),
+        ("/v1/responses", {"instructions": "s3cret", "input": ["s3cret"]}, ["input", "instructions"]),
+        ("/v1/messages", {"system": "s3cret", "messages": []}, ["system"]),
+        ("/v1/rerank", {"query": "s3cret", "documents": [{"text": "s3cret"}]}, ["documents", "query"]),
+        ("/v1/models/m:predict", {"instances": [{"text_input": {"b64": "s3cret"}}]}, ["text_input"]),
+        ("/v1/models/m/versions/1:predict", {"inputs": {"text_input": ["s3cret"]}}, ["text_input"]),
+        ("/v1/models/m:predict", {"instances": ["s3cret"]}, ["instances"]),
+        ("/v1/models/m:predict", {"instances": [{"b64": "s3cret"}]}, ["instances"]),
+        ("/v1/models/m:predict", {"inputs": "s3cret"}, ["inputs"]),
+        ("/v1/models/m:classify", {"examples": [{"text_input": "s3cret"}]}, ["text_input"]),
+        ("/invocations", {"inputs": [{"name": "text_input", "data": ["s3cret"]}]}, ["text_input"]),
+        ("/invocations", {"dataframe_records": [{"a": "s3cret"}]}, ["dataframe_records"]),
+    ],
+)  # fmt: skip
+def test_a_named_input_is_found_wherever_a_route_takes_it(path, body, names):
+    one = redacted(record(json.dumps(body).encode(), path=path), "text_input")
+
+    assert SECRET not in one.body
+    assert (one.redacted, one.cut) == (names, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "names"),
+    [
+        ("/v1/chat/completions", {"choices": [{"message": {"content": "s3cret"}}]}, ["content"]),
+        ("/v1/completions", {"choices": [{"text": "s3cret", "logprobs": ["s3cret"]}]}, ["logprobs", "text"]),
+        ("/v1/models/m:predict", {"predictions": [{"text_output": "s3cret"}]}, ["text_output"]),
+        ("/v1/models/m:predict", {"predictions": ["s3cret"]}, ["predictions"]),
+        ("/v1/models/m:predict", {"outputs": [["s3cret"]]}, ["outputs"]),
+    ],
+)  # fmt: skip
+def test_a_named_output_is_found_wherever_a_route_gives_it(path, answer, names):
+    one = redacted(record(b"{}", path=path, answer=json.dumps(answer).encode()), "text_output")
+
+    assert SECRET not in one.answer
+    assert (one.redacted, one.cut) == (names, False)
+
+
+def test_what_has_another_name_stays_beside_a_redacted_member():
+    body = {"messages": [{"role": "user", "content": "s3cret"}], "model": "m", "n": 2}
+
+    one = redacted(record(json.dumps(body).encode(), path="/v1/chat/completions"), "content")
+
+    assert json.loads(one.body) == {**body, "messages": [{"role": "user", "content": ""}]}
+
+
+def test_all_columns_of_a_data_frame_are_replaced():
+    """The columns of a data frame may become the one input of a model, whatever their names are."""
+    body = infer(("a", "BYTES", [1], ["s3cret"]), parameters={"content_type": "pd"})
+
+    assert redacted(record(body), "text_input").redacted == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("generate", b'{"text_input": "s3cret", "text_input": "x"}'),
+        ("generate", b'{"parameters": {"text_input": "s3cret"}, "parameters": {}}'),
+        ("generate", b'{"n": {"text_input": "s3cret"}, "n": "\\u0022"}'),
+        ("infer", b'{"inputs": [{"name": "text_input", "name": "b", "data": ["s3cret"]}]}'),
+        ("infer", b'{"inputs": [{"name": "text_input", "data": ["s3cret"]}], "inputs": []}'),
+    ],
+)
+def test_a_body_that_repeats_a_member_is_dropped(path, body):
+    """Readers take the first, or the last, or refuse both: none of them may be in the record."""
+    one = redacted(record(body, path=f"/v2/models/m/{path}"), "text_input")
+
+    assert (one.body, one.redacted) == (b"", ["*"])
+
+
+def test_quotes_within_texts_are_no_members():
+    body = b'{"a": "\\u0022 \\" \\\\", "b": {"c": []}}'
+
+    one = redacted(record(body, path="/v2/models/m/generate"), "text_input")
+
+    assert (one.body, one.redacted) == (body, [])
+
+
+@pytest.mark.parametrize("levels", [190, 230, 800, 5000])
+@pytest.mark.parametrize("name", ["text_input", "other", "instances"])
+def test_json_of_many_levels_is_redacted_or_dropped(levels, name):
+    deep = b"[" * levels + b'{"text_input": "s3cret"}' + b"]" * levels
+    body = b'{"%b": %b}' % (name.encode(), deep)
+
+    one = redacted(record(body, path="/v1/models/m:predict"), "text_input")
+
+    assert SECRET not in one.body
+    assert (one.redacted == ["*"]) == (levels > 200)
+
+
+def test_events_are_only_in_answers():
+    fields = "Content-Type: text/event-stream\r\n"
+
+    one = redacted(record(b"id: s3cret", fields, "/v2/models/m/generate"), "text_input")
+    other = redacted(
+        record(b"{}", path="/v2/models/m/generate", answer=b"s3cret\n", answer_fields=fields), "a"
+    )
+
+    assert (one.body, one.redacted) == (b"", ["*"])
+    assert (other.answer, other.redacted) == (b"", ["*"])
 
 
 def grpc(path, received, sent=()):
@@ -213,10 +329,33 @@ def test_messages_of_grpc():
     assert requests_of(stream)[1].tensors[0].array().tolist() == [b""]
 
 
+def test_raw_contents_without_a_tensor_are_dropped():
+    asked = message(1.0)
+    asked.raw_input_contents.append(SECRET)
+
+    assert redacted(grpc("ModelInfer", [asked]), "x").body == b""
+
+
+def test_calls_of_tensorflow_serving_are_dropped():
+    one = grpc("ModelInfer", [message(1.0)])
+    one.head = "POST /tensorflow.serving.PredictionService/Predict HTTP/2\r\n"
+
+    assert (redacted(one, "x").body, one.redacted) == (b"", ["*"])
+
+
 def test_a_method_without_tensors_is_dropped():
     one = grpc("Other", [message(1.0)])
 
     assert (redacted(one, "x").body, one.cut) == (b"", True)
+
+
+def test_a_server_redacts_nested_members_of_generate(capture):
+    client = capture(capture_redact_tensor=["text_input"])
+    body = {"parameters": {"text_input": "s3cret here"}}
+    assert client.post("/v2/models/words/generate_stream", body)[1].count(b"data: ") == 2
+    (one,) = client.records(1)
+
+    assert (one.redacted, SECRET in one.body) == (["text_input"], False)
 
 
 def test_a_server_with_redaction(capture, plain, command):

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from core_capture.recording.json_redaction import JsonRedaction, blank, read_object
 from core_capture.records.record import Record, RecordedMessage
 from core_capture.tensors.grpc_form import redacted
 from core_capture.tensors.http_form import JSON_SIZE, unpacked, value_of
@@ -23,16 +24,19 @@ ALL = "*"
 
 _INFER = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?/infer")
 _ENCODING = "Content-Encoding"
+_FIELDS_OF_EVENTS = (b"", b"event", b"id", b"retry")  # those without data; "" begins a comment
 
 
 class TensorRedaction:
     """Redacts records in place. Thread-safe.
 
-    names   patterns of names of tensors; in JSON without tensors, such as that of `generate`, of members
+    names   patterns of names of tensors; in JSON without tensors, such as that of `generate`, of members at
+            any depth
     """
 
     def __init__(self, names: Sequence[str]):
         self._names = tuple(names)
+        self._json = JsonRedaction(self._matches)
 
     def redact(self, record: Record) -> None:
         """Redact a record in place, and note in `redacted` what was replaced."""
@@ -64,14 +68,15 @@ class TensorRedaction:
             return
         size = value_of(fields, JSON_SIZE)
         here: set[str] = set()
-        if (value_of(fields, "Content-Type") or "").startswith("text/event-stream"):
-            made = self._events(body, here)
+        is_v2 = record.path.startswith("/v2/")
+        if is_answer and (value_of(fields, "Content-Type") or "").startswith("text/event-stream"):
+            made = self._events(body, is_v2, here)
         elif _INFER.fullmatch(record.path):
             text, rest = _split(body, size)
-            header, binary = self._tensors(_object(text), rest, is_answer, here)
+            header, binary = self._tensors(read_object(text), rest, is_answer, here)
             made, size = header + binary, None if size is None else str(len(header))
         else:
-            made = orjson.dumps(self._members(_object(body), here))
+            made = self._members(body, is_v2, here)
         if not here:
             return  # the bytes stay as they came
         found |= here
@@ -89,38 +94,43 @@ class TensorRedaction:
         self, document: dict[str, Any], binary: bytes, is_answer: bool, found: set[str]
     ) -> tuple[bytes, bytes]:
         """Return the JSON of a request or a response, and the binary tensors behind it."""
+        rows = document.get("outputs" if is_answer else "inputs", [])
+        if not isinstance(rows, list) or not all(isinstance(each, dict) for each in rows):
+            raise Unreadable("the tensors are no list of objects")
+        # The columns of a data frame may become an input of another name.
+        is_frame = _parameters(document).get("content_type") == "pd"
         parts = []
-        for tensor in document.get("outputs" if is_answer else "inputs", ()):
-            if not isinstance(tensor, dict):
-                raise Unreadable("a tensor is no object")
-            size = (tensor.get("parameters") or {}).get("binary_data_size")
+        for tensor in rows:
+            size = _parameters(tensor).get("binary_data_size")
             if size is not None and (not isinstance(size, int) or not 0 <= size <= len(binary)):
                 raise Unreadable("a binary tensor has a wrong size")
             own, binary = binary[: size or 0], binary[size or 0 :]
             name = str(tensor.get("name", ""))
-            if self._matches(name):
+            if is_frame or self._matches(name):
                 found.add(name)
                 if "data" in tensor:
-                    tensor["data"] = _blank(tensor["data"])
+                    tensor["data"] = blank(tensor["data"])
                 own = _blank_raw(str(tensor.get("datatype", "")), own)
                 if size is not None:
                     tensor["parameters"]["binary_data_size"] = len(own)
             parts.append(own)
-        return orjson.dumps(document), b"".join((*parts, binary))
+        if binary:
+            raise Unreadable(f"{len(binary)} bytes are of no tensor")
+        return orjson.dumps(document), b"".join(parts)
 
-    def _members(self, document: dict[str, Any], found: set[str]) -> dict[str, Any]:
-        for name in document:
-            if self._matches(name):
-                found.add(name)
-                document[name] = _blank(document[name])
-        return document
+    def _members(self, text: bytes, is_v2: bool, found: set[str]) -> bytes:
+        document = read_object(text)
+        self._json.redact(document, is_v2, found)
+        return orjson.dumps(document)
 
-    def _events(self, body: bytes, found: set[str]) -> bytes:
+    def _events(self, body: bytes, is_v2: bool, found: set[str]) -> bytes:
         lines = body.split(b"\n")
         for number, line in enumerate(lines):
-            start, _, text = line.partition(b":")
+            start, _, text = line.strip(b"\r").partition(b":")
             if start == b"data" and text.strip() not in (b"", b"[DONE]"):
-                lines[number] = b"data: " + orjson.dumps(self._members(_object(text), found))
+                lines[number] = b"data: " + self._members(text, is_v2, found)
+            elif start != b"data" and start not in _FIELDS_OF_EVENTS:
+                raise Unreadable("a line of the events has no known field")
         return b"\n".join(lines)
 
     # gRPC ------------------------------------------------------------------------------
@@ -138,23 +148,11 @@ def _split(body: bytes, size: str | None) -> tuple[bytes, bytes]:
     return body[: int(size)], body[int(size) :]
 
 
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        document = orjson.loads(text)
-    except ValueError as error:
-        raise Unreadable(f"a body is no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise Unreadable("a body is no JSON object")
-    return document
-
-
-def _blank(value: Any) -> Any:
-    """Return a JSON value of the same structure with 0, false and "" in place of all numbers and texts."""
-    if isinstance(value, list):
-        return [_blank(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _blank(each) for name, each in value.items()}
-    return None if value is None else type(value)()
+def _parameters(row: dict[str, Any]) -> dict[str, Any]:
+    found = row.get("parameters") or {}
+    if not isinstance(found, dict):
+        raise Unreadable("'parameters' is no object")
+    return found
 
 
 def _blank_raw(datatype: str, raw: bytes) -> bytes:

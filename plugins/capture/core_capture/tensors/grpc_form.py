@@ -123,6 +123,8 @@ def redacted(
                 strings = tensor.datatype == "BYTES"
                 raws[at] = pack([b""] * len(unpack(raws[at]))) if strings else bytes(len(raws[at]))
         at += own
+    if at != len(raws):
+        raise Unreadable(f"a message has {len(raws)} raw contents for {at} tensors")
     whole: bytes = message.SerializeToString()
     return whole
 
