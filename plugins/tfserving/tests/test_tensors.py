@@ -150,6 +150,13 @@ def test_bytes_that_are_no_numbers_are_refused(field, dtype, packed):
         tensor_of("x", proto)
 
 
+def test_an_unpacked_number_beside_bytes_that_are_no_numbers_is_refused():
+    sent = tensor(dtypes.FP32, [1]).SerializeToString() + b"\x2d\x00\x00\x80\x3f" + b"\x52\x01\x80"
+
+    with pytest.raises(CoreError, match="input 'x' is no TensorProto"):
+        tensor_of("x", messages.PackedTensor.FromString(sent))
+
+
 @pytest.mark.parametrize(
     ("proto", "size"),
     [

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from core import dtypes
@@ -73,7 +74,7 @@ def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
     if proto.tensor_content:
         return _of_content(name, dtype, shape, count, proto.tensor_content)
     if len(UnknownFieldSet(proto)):
-        proto = _packed(proto)
+        proto = _packed(name, proto)
     values = _values(name, dtype, found.field, getattr(proto, found.field))
     if len(values) > count:
         raise invalid(
@@ -104,9 +105,12 @@ def _of_content(
     return Tensor(name, dtype, shape, raw=content)
 
 
-def _packed(proto: messages.PackedTensor) -> messages.PackedTensor:
+def _packed(name: str, proto: messages.PackedTensor) -> messages.PackedTensor:
     """Return the tensor with its numbers packed: senders may also give each number a field of its own."""
-    plain = messages.TensorProto.FromString(proto.SerializeToString())
+    try:
+        plain = messages.TensorProto.FromString(proto.SerializeToString())
+    except DecodeError:
+        raise invalid(f"input '{name}' is no TensorProto") from None
     plain.DiscardUnknownFields()
     return messages.PackedTensor.FromString(plain.SerializeToString())
 
