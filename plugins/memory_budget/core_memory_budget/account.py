@@ -125,15 +125,21 @@ def of_backend(usage: Iterable[Mapping[str, object]]) -> Bytes:
 def found_out(need: Need, measured: Measured, reported: Bytes) -> tuple[Bytes, Source, bool]:
     """Return (bytes, source, whether they are exact) of a loaded version.
 
-    reported   by the backend; takes precedence
+    reported   by the backend; takes precedence on its devices. The others, such as the GPU of a backend that
+               reports only the host, are measured
     Without a usable measurement of this process, the estimate stays; processes of the model are known.
     """
+    found, source, exact = _measured_or_needed(need, measured)
     if reported:
-        return reported, "backend", True
+        return {**found, **reported}, "backend", exact or found.keys() <= reported.keys()
+    return found, source, exact
+
+
+def _measured_or_needed(need: Need, measured: Measured) -> tuple[Bytes, Source, bool]:
     if measured.exact:
         return dict(measured.kept), "measured", True
     if measured.processes:
-        return {**need.kept, HOST: measured.processes}, "measured", True
+        return {**need.kept, HOST: measured.processes}, "measured", need.kept.keys() <= {HOST}
     return dict(need.kept), "estimate", False
 
 

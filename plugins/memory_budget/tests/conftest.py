@@ -45,7 +45,10 @@ class Sized(core.Model):
         if text == "broken":
             raise RuntimeError("the file is broken")
         size, _, device = text.partition(" ")
-        self.used = (core.MemoryUsage("GPU" if device else "CPU", 0, int(size)),)
+        kinds = ("GPU", "CPU") if device else ("CPU",)
+        self.used = tuple(
+            core.MemoryUsage(kind, 0, int(size) if kind == kinds[0] else 0) for kind in kinds
+        )
         with backend.lock:
             backend.held += int(size)
             backend.most = max(backend.most, backend.held)

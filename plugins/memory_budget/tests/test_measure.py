@@ -159,6 +159,22 @@ def test_the_backend_takes_precedence_over_the_measurement_and_that_over_the_est
     assert found_out(need, Measured({"host": 7}, processes=5), {})[0] == {"host": 5, "gpu0": 9}
 
 
+@pytest.mark.parametrize(
+    ("measured", "expected", "exact"),
+    [
+        (Measured({"host": 2, "gpu0": 6}, exact=True), {"host": 3, "gpu0": 6}, True),
+        (Measured({"host": 2, "gpu0": 6}), {"host": 3, "gpu0": 9}, False),
+        (Measured({"host": 7}, processes=7), {"host": 3, "gpu0": 9}, False),
+    ],
+)
+def test_devices_that_the_backend_does_not_report_are_measured_or_estimated(
+    measured, expected, exact
+):
+    need = SimpleNamespace(kept={"host": 1, "gpu0": 9})
+
+    assert found_out(need, measured, {"host": 3}) == (expected, "backend", exact)
+
+
 def test_statistics_name_devices_as_triton_does():
     assert (usage("host", 1).type, usage("gpu3", 1).type, usage("gpu3", 1).id) == ("CPU", "GPU", 3)
 
