@@ -24,7 +24,8 @@ PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backend
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
-serve-chat: .venv/.chat  ## serve a small language model
+serve-chat: .venv/.chat  ## serve a small language model, and print how to talk to it
+	@$(BIN)/python examples/chat/usage.py $(ARGS)
 	exec $(BIN)/core serve examples/chat/models $(ARGS)
 
 serve-rag: .venv/.rag  ## serve it with a model of embeddings, for questions about documents
