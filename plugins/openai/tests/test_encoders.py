@@ -135,6 +135,14 @@ def test_a_text_and_its_tokens_give_the_same(ask):
     np.testing.assert_allclose(tokens, one, atol=1e-6)
 
 
+@pytest.mark.parametrize("wrong", [6, 999_999_999])
+def test_a_token_outside_of_the_vocabulary_is_refused_by_its_field(ask, wrong):
+    status, found = ask()(input=[[1, 5], [1, wrong]])
+
+    assert (status, found["error"]["param"]) == (400, "input[1]")
+    assert f"no token {wrong}: those of model 'm' are 0 to 5" in found["error"]["message"]
+
+
 def test_many_texts_are_in_their_order_over_several_batches(ask):
     texts = [" ".join("abcd"[(at * 7 + j) % 4] for j in range(at % 9 + 1)) for at in range(100)]
 

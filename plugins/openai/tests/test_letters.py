@@ -110,6 +110,16 @@ def test_biases_penalties_and_more_fields_reach_the_engine(sdk):
     assert text(extra_body={"stop_token_ids": [ord(plain[3])]}).startswith(plain[:3])
 
 
+def test_a_suffix_follows_no_prompt_of_tokens(sdk):
+    body = {"model": "letters", "suffix": "end", "max_tokens": 1}
+    assert sdk.completions.create(prompt="a", **body).choices[0].text
+
+    with pytest.raises(openai.BadRequestError) as refused:
+        sdk.completions.create(prompt=[97], **body)
+
+    assert refused.value.param == "suffix"
+
+
 def test_prompts_of_tokens_are_those_of_their_text(sdk):
     text = sdk.completions.create(model="letters", prompt="abc", max_tokens=5)
     tokens = sdk.completions.create(model="letters", prompt=list(b"abc"), max_tokens=5)
