@@ -147,7 +147,9 @@ def answer(*values, datatype="FP32", shape=None, **more):
 
 def compared(before, now, status=200, **more):
     one = record(before)
-    return Comparison(**more).difference(one, Outcome(status, [], [now]), one)
+    one.answer_head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+    fields = [("Content-Type", "application/json")]
+    return Comparison(**more).difference(one, Outcome(status, fields, [now]), one)
 
 
 @pytest.mark.parametrize(
