@@ -179,7 +179,7 @@ def test_what_is_no_capture_is_refused(tmp_path):
 
 
 def test_files_are_bounded_and_the_oldest_are_removed(tmp_path):
-    files = CaptureFiles(str(tmp_path), 0, 8000, 2000)
+    files = CaptureFiles(str(tmp_path), 0, 8000, 2000, workers=2)
     other = tmp_path / "capture-20200101T000000-w1-1-000001.corecap"
     other.write_bytes(b"x" * 5000)
 
@@ -195,6 +195,25 @@ def test_files_are_bounded_and_the_oldest_are_removed(tmp_path):
     assert other.exists()  # of another worker
     found = times(CaptureReader(tmp_path / sorted(mine)[0].name))
     assert times(CaptureReader(sorted(mine)[-1]))[-1] == 199 and found[0] > 0
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_files_of_more_workers_than_now_are_removed_too(tmp_path, workers):
+    for worker in range(4):
+        name = f"capture-20200101T000000-w{worker}-1-000001.corecap"
+        (tmp_path / name).write_bytes(b"x" * 2000)
+    kept = tmp_path / "capture-of-mine-w3-notes.corecap"
+    kept.write_bytes(b"x" * 5000)
+
+    for worker in range(workers):
+        files = CaptureFiles(str(tmp_path), worker, 6000 // workers, 1000, workers)
+        for number in range(100):
+            files.write(encode(record(number)))
+        files.close()
+
+    mine = [each for each in tmp_path.iterdir() if each != kept]
+    assert sum(each.stat().st_size for each in mine) <= 6000
+    assert not list(tmp_path.glob("capture-20200101*")) and kept.exists()
 
 
 def test_a_record_larger_than_a_file_has_a_file_of_its_own(tmp_path):

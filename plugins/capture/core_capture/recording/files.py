@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,20 +13,29 @@ from pathlib import Path
 from core.errors import unavailable
 from core_capture.records.reader import FIRST_LINE, SUFFIX
 
+_OF_WORKER = re.compile(rf"capture-\d+T\d+-w(\d+)-\d+-\d+{re.escape(SUFFIX)}")
+
 logger = logging.getLogger("core")
 
 
 class CaptureFiles:
     """Writes records into files, and removes the oldest files of this worker. One thread at a time.
 
+    The files of an earlier server with more workers count, too: worker n of N has those of the workers n,
+    n + N, n + 2N, …
+
     most_bytes   of all files of this worker together
     file_bytes   size of a file at which the next one begins
+    workers      number of the workers that write into the folder
     """
 
-    def __init__(self, folder: str, worker: int, most_bytes: int, file_bytes: int):
+    def __init__(
+        self, folder: str, worker: int, most_bytes: int, file_bytes: int, workers: int = 1
+    ):
         """Make the folder. Raises CoreError(UNAVAILABLE) if it cannot be written to."""
         self.folder = Path(folder)
         self._worker = worker
+        self._workers = workers
         self._most_bytes = most_bytes
         self._file_bytes = min(file_bytes, most_bytes)
         self._file = -1
@@ -79,13 +89,19 @@ class CaptureFiles:
         os.write(self._file, FIRST_LINE)
         self._size = len(FIRST_LINE)
 
+    def _is_own(self, path: Path) -> bool:
+        found = _OF_WORKER.fullmatch(path.name)
+        return found is not None and int(found[1]) % self._workers == self._worker
+
     def _is_removed(self) -> bool:
         return os.fstat(self._file).st_nlink == 0
 
     def _remove_oldest(self, room: int) -> None:
         """Remove files of this worker, also of earlier servers, until there is `room` for another one."""
         sizes = {}
-        for path in sorted(self.folder.glob(f"capture-*-w{self._worker}-*{SUFFIX}")):
+        for path in sorted(self.folder.glob(f"capture-*-w*-*{SUFFIX}")):
+            if not self._is_own(path):
+                continue
             with suppress(OSError):  # another server may remove it, too
                 sizes[path] = path.stat().st_size
         total = sum(sizes.values())

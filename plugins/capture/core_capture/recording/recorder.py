@@ -82,6 +82,7 @@ class Recorder:
                 self._worker,
                 options.capture_max_bytes // self._workers,
                 options.capture_file_bytes,
+                self._workers,
             )
         self.stop()  # not before: without the files, the metrics of drift go on
         self.selection = selection
