@@ -31,8 +31,8 @@ from core_memory_budget.measure import Meter
 from core_memory_budget.measuring import Measured, Measuring
 from core_memory_budget.metrics import MemoryMetrics
 from core_memory_budget.options import MemoryOptions, ModelMemory
+from core_memory_budget.refresh import Refresher
 from core_memory_budget.reservations import Reservations
-from core_memory_budget.sizes import HOST
 from core_memory_budget.standing_in import StandIns
 from core_memory_budget.waiting import WaitingRequests
 
@@ -89,6 +89,7 @@ class Governor:
         )
         self.stand_ins = StandIns(loop, self._take, self._served)
         self.idle = IdleTimers(self._manager, self.reservations, loop, now)
+        self.refresher = Refresher(self.account, self.measuring, self.reservations, loop)
         self._waiting: dict[str, WaitingRequests] = {}
         self._loads: dict[str, asyncio.Task[None]] = {}
         self._asked: Counter[str] = Counter()  # models that a load on request brings
@@ -150,7 +151,7 @@ class Governor:
         entry.bytes, entry.source, entry.exact = found_out(
             need, result, of_backend(version.memory_usage())
         )
-        entry.own = result.own if entry.source == "measured" and entry.exact else 0
+        entry.own = result.own if entry.source == "measured" and result.exact else 0
         peak = {
             device: max(size, result.peak.get(device, 0) if result.exact else 0)
             for device, size in entry.bytes.items()
@@ -160,6 +161,8 @@ class Governor:
             version.measured = [usage(device, size) for device, size in entry.bytes.items()]
         entry.state, entry.loaded_at = "loaded", self._now()
         self.reservations.changed()
+        if self._options.measures:
+            self.refresher.loaded()
 
     def _stays_out(self, version: ModelVersion, settings: ModelMemory) -> bool:
         """Return whether a load leaves the version at rest: nothing needs it yet."""
@@ -226,6 +229,7 @@ class Governor:
     def close(self) -> None:
         """End what still waits; the server has stopped."""
         self.idle.close()
+        self.refresher.close()
         for load in self._loads.values():
             load.cancel()
         for each in self._waiting.values():
@@ -338,13 +342,3 @@ class Governor:
         """Return the versions that are out and have no memory reserved."""
         out = (version for key in keys for version in self.stand_ins.of(key))
         return [v for v in out if not v.source.steps and not self.account.has(v.key, v.version)]
-
-    # questions -------------------------------------------------------------------
-
-    async def refresh(self) -> None:
-        """Read the memory of the processes of models anew: it grows with their requests."""
-        for entry in [each for each in self.account.entries if each.state == "loaded"]:
-            if entry.version is None or entry.source == "backend":
-                continue
-            if of_processes := await self.measuring.of_processes(entry.version):
-                entry.bytes[HOST] = entry.own + of_processes

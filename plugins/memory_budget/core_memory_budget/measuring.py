@@ -93,9 +93,13 @@ class Measuring:
 
     async def of_processes(self, version: ModelVersion) -> int:
         """Return the bytes of the processes in which the instances of a version run; 0 without any."""
+        return sum([await self._run(self._meter.of_process, pid) for pid in self.pids(version)])
+
+    @staticmethod
+    def pids(version: ModelVersion) -> set[int]:
+        """Return the processes in which the instances of a version run, other than this one."""
         chain = getattr(version, "chain", None)
-        pids = {pid for each in getattr(chain, "opened", ()) for pid in each.pids}
-        return sum([await self._run(self._meter.of_process, pid) for pid in pids])
+        return {pid for each in getattr(chain, "opened", ()) for pid in each.pids}
 
     @asynccontextmanager
     async def unload(self, busy: bool) -> AsyncIterator[None]:

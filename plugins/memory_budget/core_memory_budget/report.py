@@ -11,7 +11,7 @@ from core_memory_budget.governor import Governor
 
 async def report(governor: Governor) -> dict[str, Any]:
     """Return budget and use of this process, and a row for each version that is loaded or out."""
-    await governor.refresh()
+    await governor.refresher.refresh()
     account, budget = governor.account, governor.reservations.budget
     waiting = governor.waiting_requests()
     rows = [_row(entry, waiting) for entry in account.entries]

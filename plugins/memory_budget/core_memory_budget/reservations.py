@@ -67,6 +67,7 @@ class Reservations:
         self._turn = asyncio.Lock()
         self._level = Level()
         self._changed = asyncio.Event()
+        self._warned: set[str] = set()  # devices
 
     def changed(self) -> None:
         """Note that memory may have become free."""
@@ -119,6 +120,41 @@ class Reservations:
             unloaded += gone
             if not gone:
                 await self._wait(end)
+
+    async def unload_excess(self) -> bool:
+        """Unload models if more is loaded than the budget holds; return whether it still is.
+
+        A load may take more than was reserved for it, and the processes of models grow. Models with a waiting
+        request and those that stay are kept; if all others are too small, all that help go.
+        """
+        if self._excess():
+            async with self._turn:  # a load that waits for memory may unload enough
+                excess, found = self._excess(), self._candidates()
+                chosen = victims(excess, found, self._level)
+                if chosen is None:
+                    chosen = [each for each in found if any(map(each.bytes.get, excess))]
+                if excess and chosen:
+                    await self._unload(chosen, self._loop.time() + self._wait_s)
+        excess = self._excess()
+        self._warn_of(excess)
+        return bool(excess)
+
+    def _excess(self) -> Bytes:
+        """Return device → bytes of models beyond its budget, for each device where there are any."""
+        used = self._account.used()
+        over = {device: used.get(device, 0) - size for device, size in self.budget.items()}
+        return {device: size for device, size in over.items() if size > 0}
+
+    def _warn_of(self, excess: Bytes) -> None:
+        """Warn once of each device on which models take more than its budget, until they do not."""
+        for device in excess.keys() - self._warned:
+            stay = ", ".join(f"{key} {shown(n)}" for key, n in self._staying(device).items())
+            logger.warning(
+                "models take %s more of %s than --memory-budget allows, and now none of them can be "
+                "unloaded for it: %s",
+                *(shown(excess[device]), device, stay or "loads are running"),
+            )
+        self._warned = set(excess)
 
     def _candidates(self) -> list[Candidate]:
         awaited = self._awaited()

@@ -230,6 +230,58 @@ async def test_a_model_with_sequences_stays_until_they_are_idle():
     assert loop.time() - start == pytest.approx(4, abs=0.1)
 
 
+# more is loaded than the budget holds --------------------------------------------------
+
+
+async def test_a_model_that_takes_more_than_was_reserved_unloads_the_least_recently_used_ones():
+    world = World()
+    for number, key in enumerate("abc"):
+        world.loaded(key, 30, used=number)
+    world.account.entries[-1].bytes["host"] = 70
+
+    assert not await world.reservations.unload_excess()
+
+    assert world.manager.unloaded == ["a"]
+    assert world.account.used() == {"host": 100}
+
+
+async def test_the_excess_of_a_device_unloads_models_of_this_device():
+    world = World()
+    world.loaded("host", 90)
+    world.loaded("gpu", {"gpu0": 30}, used=1)
+    world.loaded("larger", {"gpu0": 40}, used=2)
+
+    assert not await world.reservations.unload_excess()
+
+    assert world.manager.unloaded == ["gpu"]
+
+
+async def test_what_fits_stays():
+    world = World()
+    world.loaded("a", {"host": 100, "gpu0": 50})
+
+    assert not await world.reservations.unload_excess()
+
+    assert world.manager.unloaded == []
+
+
+async def test_an_excess_of_models_that_stay_unloads_the_others_and_is_told_once(caplog):
+    world = World()
+    world.loaded("pinned", 120, pin=True)
+    world.loaded("other", 30)
+
+    assert await world.reservations.unload_excess()
+    assert await world.reservations.unload_excess()
+
+    assert world.manager.unloaded == ["other"]
+    (told,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert "20 bytes more of host than --memory-budget allows" in told
+    assert "pinned 120 bytes" in told
+
+
+# idle --------------------------------------------------------------------------------
+
+
 async def test_an_idle_model_with_sequences_stays_while_a_client_may_continue_one():
     world = World()
     loop = asyncio.get_running_loop()
