@@ -289,6 +289,20 @@ def test_what_cannot_be_done_is_refused_before_the_engine_is_called(serve, input
     assert text_of(served.stream(asked("a ", max_tokens=1, top_k=0, stop="x"), "m")) == "a text"
 
 
+def test_a_suffix_follows_no_prompt_of_tokens(serve):
+    class Infills(Plain):
+        supports = Plain.supports | {"tokens", "suffix"}
+
+    served = serve(backend=backend_of(Infills))
+    inputs = {
+        "prompt_token_ids": np.array([1], np.int32),
+        "sampling_parameters": text('{"suffix": "x"}'),
+    }
+
+    with pytest.raises(CoreError, match="the field 'suffix' follows a prompt of text"):
+        served.stream(inputs, "m")
+
+
 @pytest.mark.parametrize("template", ["{{ messages[0].content }} of a load", "{% wrong of a load"])
 def test_a_load_compiles_the_chat_template_and_leaves_its_error_to_chats(serve, template):
     serve(backend=backend_of(Plain, template))
