@@ -123,6 +123,28 @@ def test_files_of_a_folder_and_a_pattern(command, url, tmp_path):
     assert sizes == [[3, 2, 4], [3, 4]]
 
 
+@pytest.mark.parametrize("given", ["data", "data/", "data/**/*", "link"])
+def test_an_output_folder_within_the_input_is_no_input(command, url, tmp_path, monkeypatch, given):
+    """Neither the first run reads what it writes, nor the next one, which goes on."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "output").mkdir(parents=True)
+    (tmp_path / "data" / "a.jsonl").write_text('{"x": [1]}\n{"x": [2]}\n')
+    (tmp_path / "data" / "output" / "b.jsonl").write_text('{"x": [3]}\n')
+    (tmp_path / "link").symlink_to("data")
+    pattern = "*" in given
+    given = f"{tmp_path}/data/**/*.jsonl" if pattern else given
+
+    for time_of_run in ("first", "next"):
+        done = command("either", "--input", given, "--output", "data/out", "--url", url)
+        assert done.status == 0, done.err
+        assert ("3 requests are done already" in done.err) == (time_of_run == "next")
+        assert ("'data/out', is within --input" in done.err) != pattern
+    found = lines(tmp_path / "data" / "out" / "results.jsonl")
+    assert [each["outputs"]["y"] for each in found] == [[1], [2], [3]]
+    nothing = command("either", "--input", "data/out", "--output", "data/out", "--url", url)
+    assert "the folder 'data/out' has no files beside those of --output 'data/out'" in nothing.err
+
+
 def test_texts_and_the_forms_of_outputs(command, url, tmp_path):
     (tmp_path / "in.txt").write_text("one\ntwo\n")
     given = ("same", "--input", tmp_path / "in.txt", "--url", url)

@@ -98,7 +98,11 @@ def run(namespace: argparse.Namespace) -> int:
         if getattr(namespace, name) < least:
             flag = f"--{name.replace('_', '-')}"
             raise invalid(f"{flag}={getattr(namespace, name)}: give a number from {least} on")
-    inputs = Inputs(found_files(namespace.input), namespace.rows, namespace.input_name)
+    output = Path(namespace.output)
+    files = found_files(namespace.input, output)
+    inputs = Inputs(files, namespace.rows, namespace.input_name, output)
+    if any(each.is_dir() and output.resolve().is_relative_to(each.resolve()) for each in files):
+        _say(f"the folder of --output, '{output}', is within --input: its files are no inputs")
     return asyncio.run(_run(namespace, inputs))
 
 

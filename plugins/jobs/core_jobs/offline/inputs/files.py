@@ -34,21 +34,23 @@ class Inputs:
 
     rows         rows of an array, or lines of a text, in one request
     input_name   which input files without names feed; "" for the only one
+    output       folder of the results, which are no inputs; None without one
     """
 
     files: Sequence[Path]
     rows: int = 1
     input_name: str = ""
+    output: Path | None = None
 
     @property
     def bytes(self) -> int:
         """Bytes of all files."""
-        return sum(each.stat().st_size for path in self.files for each in below(path))
+        return sum(each.stat().st_size for path in self.files for each in self._below(path))
 
     def fingerprint(self) -> str:
         """Return a text that changes with the files and with how they become requests."""
         found = sha256(f"{self.rows} {self.input_name}".encode())
-        for path in (each for entry in self.files for each in below(entry)):
+        for path in (each for entry in self.files for each in self._below(entry)):
             state = path.stat()
             found.update(f"{path.absolute()}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
         return found.hexdigest()
@@ -59,8 +61,11 @@ class Inputs:
             if (others := _of_others(path, signature)) is not None:
                 yield from others
             else:
-                for each in below(path):
+                for each in self._below(path):
                     yield from self._of(each, signature)
+
+    def _below(self, path: Path) -> list[Path]:
+        return below(path, self.output)
 
     def _of(self, path: Path, signature: Signature) -> Iterator[Item]:
         suffix = path.suffix.lower()
@@ -112,32 +117,52 @@ class Inputs:
         yield Item(str(path), path.stat().st_size, request)
 
 
-def found_files(texts: Sequence[str]) -> list[Path]:
+def found_files(texts: Sequence[str], output: Path | None = None) -> list[Path]:
     """Return the files and folders that paths and patterns name.
 
+    output   folder of the results: patterns do not find what is in it
     Raises CoreError(NOT_FOUND) for a path or a pattern that names nothing, and for a folder without files.
     """
     found: list[Path] = []
     for text in texts:
         path = Path(text)
-        matching = [path] if path.exists() else sorted(map(Path, glob.glob(text, recursive=True)))
+        if path.exists():
+            matching = [path]
+        else:
+            named = sorted(map(Path, glob.glob(text, recursive=True)))
+            matching = [each for each in named if not _is_within(each, output)]
         if not matching:
             raise not_found(f"there is no file or folder '{text}', and no file matches it")
-        if path.is_dir() and not below(path):
-            raise not_found(f"the folder '{text}' has no files")
+        if path.is_dir() and not below(path, output):
+            beside = "" if output is None else f" beside those of --output '{output}'"
+            raise not_found(f"the folder '{text}' has no files{beside if below(path) else ''}")
         found += matching
     return found
 
 
-def below(path: Path) -> list[Path]:
-    """Return a file, or all files below a folder that are not hidden, sorted by name."""
+def below(path: Path, output: Path | None = None) -> list[Path]:
+    """Return a file, or all files below a folder that are not hidden, sorted by name.
+
+    output   folder whose files are left out
+    """
     if not path.is_dir():
         return [path]
-    return sorted(
-        each
-        for each in path.rglob("*")
-        if each.is_file() and not any(part.startswith(".") for part in each.relative_to(path).parts)
-    )
+    if _is_within(path, output):
+        return []
+    left_out: tuple[str, ...] = ("/",)  # is the beginning of no path below another
+    if output is not None and _is_within(output, path):
+        left_out = output.resolve().relative_to(path.resolve()).parts
+    found = []
+    for each in path.rglob("*"):
+        parts = each.relative_to(path).parts
+        is_hidden = any(part.startswith(".") for part in parts)
+        if not is_hidden and parts[: len(left_out)] != left_out and each.is_file():
+            found.append(each)
+    return sorted(found)
+
+
+def _is_within(path: Path, folder: Path | None) -> bool:
+    return folder is not None and path.resolve().is_relative_to(folder.resolve())
 
 
 def _of_others(path: Path, signature: Signature) -> Iterator[Item] | None:
