@@ -18,6 +18,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from backend_video.camera import Camera
+from backend_video.patience import Patience
 from backend_video.stop import Stop, Stopped
 from core.errors import CoreError, invalid, unavailable
 
@@ -58,11 +59,13 @@ class Decoder:
         most_pixels: int,
         threads: int,
         timeout_s: float,
+        patience: Patience | None = None,
         transport: str = "tcp",
     ):
         """Open the source, and read as much as FFmpeg needs to know its streams.
 
-        shown   name of the source in errors
+        shown      name of the source in errors
+        patience   of a source that is not of this machine
         The source stays the caller's. Raises CoreError: INVALID if it has no video that can be decoded,
         UNAVAILABLE if it ends or is silent; and Stopped.
         """
@@ -70,6 +73,7 @@ class Decoder:
         self._has_frames = False
         self._shown = shown
         self._stop = stop
+        self._patience = patience
         self._camera = source if isinstance(source, Camera) else None
         self._reader = None if isinstance(source, Camera) else _Reader(source, stop)
         self._most_pixels = most_pixels
@@ -88,6 +92,8 @@ class Decoder:
         with self._translated(), self._ended_early():
             for packet in self._container.demux(self._stream):
                 self._stop.check()
+                if self._patience is not None:
+                    self._patience.check(self._shown)
                 self.damaged += packet.is_corrupt
                 try:
                     decoded = packet.decode()

@@ -56,7 +56,7 @@ class VideoInstance(ModelInstance):
         url, file = self._named(request)
         source = VideoSource(url, file, settings, wishes.transport, stop)
         pictures = Pictures(settings.format, wishes.max_width, wishes.max_height)
-        frames = selected(source.frames(), wishes, stop)
+        frames = selected(source, wishes, stop)
         paced = self._paced(frames, wishes, source.is_camera, request, stop)
         with contextlib.closing(paced):
             for seen in itertools.islice(paced, wishes.frames or None):

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Generator
 
 from backend_video.settings import Wishes
-from backend_video.source import Seen
+from backend_video.source import Seen, VideoSource
 from backend_video.stop import Stop
 
 _EARLY_NS = 2_000_000  # stamps of films are rounded, to a millisecond in Matroska
 
 
-def selected(
-    frames: Generator[Seen, None, None], wishes: Wishes, stop: Stop
-) -> Generator[Seen, None, None]:
-    """Return a generator of the frames that the wishes ask for.
+def selected(source: VideoSource, wishes: Wishes, stop: Stop) -> Generator[Seen, None, None]:
+    """Return a generator of the frames of a source that the wishes ask for.
 
-    The notice of a frame that is left out goes to the next one.
-    With `realtime`, each frame waits for its time. Raises what `frames` raises, and Stopped.
+    `duration_s` ends it by the times of the frames, or once the source was waited for so long. The notice of
+    a frame that is left out goes to the next one.
+    With `realtime`, each frame waits for its time. Raises what the source raises, and Stopped.
     """
+    frames = source.frames()
     if wishes.every > 1 or wishes.rate or wishes.duration_s or wishes.realtime:
-        return _chosen(frames, wishes, stop)
+        return _chosen(frames, source, wishes, stop)
     return frames  # all of them
 
 
 def _chosen(
-    frames: Generator[Seen, None, None], wishes: Wishes, stop: Stop
+    frames: Generator[Seen, None, None], source: VideoSource, wishes: Wishes, stop: Stop
 ) -> Generator[Seen, None, None]:
     grid = _Grid(wishes.rate) if wishes.rate else None
-    end_ns = wishes.duration_s * 1e9 if wishes.duration_s else float("inf")
+    most_s = wishes.duration_s or math.inf
     begin_ns = 0
     told = Told()
     with contextlib.closing(frames):
         for seen in frames:
-            if seen.pts_ns >= end_ns:
+            if seen.pts_ns / 1e9 >= most_s or source.waited_s >= most_s:
                 return
             told.add(seen)
             if seen.index % wishes.every or (grid is not None and not grid.takes(seen.pts_ns)):

@@ -15,6 +15,7 @@ from backend_video.backoff import Backoff
 from backend_video.camera import Camera
 from backend_video.clock import Clock
 from backend_video.decoder import Decoder
+from backend_video.patience import Patience
 from backend_video.rules import is_file, split_url
 from backend_video.settings import Settings
 from backend_video.stop import Stop
@@ -58,11 +59,17 @@ class VideoSource:
         self._stop = stop
         self._live = False
         self._web: WebFile | None = None
+        self._patience = None if not url or is_file(url) else Patience(settings.timeout_s)
         self._shown = "the file of the request"
 
     @property
     def is_camera(self) -> bool:
         return self._url[:5].lower() == "rtsp:"
+
+    @property
+    def waited_s(self) -> float:
+        """The seconds for which a server or a camera was waited for, without those of the reader."""
+        return self._patience.waited_s if self._patience is not None else 0.0
 
     def frames(self) -> Generator[Seen, None, None]:
         """Yield all frames.
@@ -78,7 +85,7 @@ class VideoSource:
         while True:
             try:
                 with self._decoder() as decoder:
-                    for frame in decoder.frames():
+                    for frame in self._awaited(decoder.frames()):
                         gap_ns, notice = lost.told() if lost is not None else (0, "")
                         if lost is not None:
                             clock.reconnected(gap_ns)
@@ -109,6 +116,23 @@ class VideoSource:
                     f"{lost.backoff.tries} tries: {problem.message}"
                 )
 
+    def _awaited(self, frames: Iterator[VideoFrame]) -> Iterator[VideoFrame]:
+        """Yield the frames, and let the patience begin anew with each of them."""
+        patience = self._patience
+        if patience is None:
+            yield from frames
+            return
+        while True:
+            begin = time.monotonic()
+            patience.begin()
+            frame = next(frames, None)
+            if self.is_camera:  # FFmpeg reads it
+                patience.waited_s += time.monotonic() - begin
+            if frame is None:
+                return
+            yield frame
+            del frame  # the decoder may use its memory again
+
     def _may_come_back(self, error: CoreError) -> bool:
         """Return whether a lost source is tried again. A camera that restarts may refuse at first."""
         if self.is_camera:
@@ -118,6 +142,8 @@ class VideoSource:
     @contextlib.contextmanager
     def _decoder(self) -> Iterator[Decoder]:
         settings = self._settings
+        if self._patience is not None:
+            self._patience.begin()
         source = self._opened()
         try:
             decoder = Decoder(
@@ -127,6 +153,7 @@ class VideoSource:
                 most_pixels=settings.most_pixels,
                 threads=settings.threads,
                 timeout_s=settings.timeout_s,
+                patience=self._patience,
                 transport=self._transport,
             )
             try:
@@ -157,7 +184,8 @@ class VideoSource:
             self._live = True
             return camera
         limits = WebLimits(settings.most_bytes, settings.timeout_s, settings.reconnect_s)
-        found = WebFile(url, settings.rules, limits, self._stop)
+        assert self._patience is not None
+        found = WebFile(url, settings.rules, limits, self._patience, self._stop)
         self._live = found.live
         self._web = found
         return found

@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import io
 import socket
 import ssl
 import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from backend_video.addresses import connect, reason, resolve
 from backend_video.backoff import Backoff
+from backend_video.patience import Patience, PatientFile
 from backend_video.rules import PORTS, Place, Rules
 from backend_video.stop import Stop
 from core.errors import CoreError, Kind, forbidden, invalid, not_found, unavailable
@@ -33,11 +36,12 @@ class WebFile:
     ended   whether the server has marked the end of a film whose length it does not tell
     """
 
-    def __init__(self, url: str, rules: Rules, limits: WebLimits, stop: Stop):
+    def __init__(self, url: str, rules: Rules, limits: WebLimits, patience: Patience, stop: Stop):
         """Connect, and read the head of the answer. Raises CoreError, and Stopped."""
         self._place = rules.place_of(url)
         self._rules = rules
         self._limits = limits
+        self._patience = patience
         self._stop = stop
         self._position = 0  # of the next byte that read returns
         self._at = 0  # of the next byte of the connection
@@ -75,8 +79,8 @@ class WebFile:
     def read(self, most: int) -> bytes:
         """Return the next bytes, at most `most`; none at the end.
 
-        Raises CoreError if the server does not answer again within the time of the limits, or sends more
-        bytes than they allow; and Stopped.
+        Raises CoreError if the server does not answer again within the time of the limits, sends more bytes
+        than they allow, or the patience is over; and Stopped.
         """
         if self._size is not None and self._position >= self._size:
             return b""
@@ -89,6 +93,7 @@ class WebFile:
             except CoreError as error:
                 if error.kind is not Kind.UNAVAILABLE or not self._seekable:
                     raise
+                self._patience.check(self.shown)
                 backoff = backoff or Backoff(self._limits.reconnect_s, self._stop)
                 self.close()
                 if not backoff.wait():
@@ -108,6 +113,7 @@ class WebFile:
             found = self._answer.read1(most)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._stop.check()
+            self._patience.check(self.shown)
             raise unavailable(f"'{self.shown}' broke off: {reason(error)}") from None
         self._stop.check()
         if not found and self._size is not None and self._at < self._size:
@@ -159,7 +165,10 @@ class WebFile:
             place.host, place.port, self._rules.networks, self._stop, limits.timeout_s
         )
         connection = _Connection(
-            place, lambda: connect(place.host, addresses, self._stop, limits.timeout_s), self._stop
+            place,
+            lambda: connect(place.host, addresses, self._stop, limits.timeout_s),
+            self._patience,
+            self._stop,
         )
         self._connection = connection
         try:
@@ -168,6 +177,7 @@ class WebFile:
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             self._stop.check()
+            self._patience.check(place.shown)
             raise unavailable(f"'{place.shown}' does not answer: {reason(error)}") from None
         self._answer = answer
         return answer
@@ -219,8 +229,15 @@ def too_large(shown: str, most: int) -> CoreError:
 class _Connection(http.client.HTTPConnection):
     """One connection to a checked address. TLS compares the certificate with the name of the host."""
 
-    def __init__(self, place: Place, connected: Callable[[], socket.socket], stop: Stop):
+    def __init__(
+        self,
+        place: Place,
+        connected: Callable[[], socket.socket],
+        patience: Patience,
+        stop: Stop,
+    ):
         super().__init__(place.host, place.port)
+        self._patience = patience
         self._made: socket.socket | None = None
         self.default_port = PORTS[place.scheme]
         self._place = place
@@ -239,6 +256,21 @@ class _Connection(http.client.HTTPConnection):
             self._stop.add(secure)
             secure.do_handshake()
         self.sock = self._made
+
+    def _answer_of(
+        self,
+        sock: socket.socket,
+        debuglevel: int = 0,
+        method: str | None = None,
+        url: str | None = None,
+    ) -> http.client.HTTPResponse:
+        answer = http.client.HTTPResponse(sock, debuglevel, method, url)
+        file: Any = answer.fp.detach()
+        answer.fp = io.BufferedReader(PatientFile(sock, file, self._patience))
+        return answer
+
+    # Where http.client lets its users replace what reads answers.
+    response_class = _answer_of  # type: ignore[assignment]
 
     def end(self) -> None:
         made = self._made

@@ -2,7 +2,9 @@
 
 import re
 import time
+from statistics import median
 
+import numpy as np
 import pytest
 from backend_video.films import film, number_in
 
@@ -252,7 +254,7 @@ def test_a_cancelled_request_frees_its_decoder_within_100_ms(
     """The source says nothing. The model has one decoder, so its next answer shows when that is free."""
     url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/x"
     took = []
-    for _ in range(3):
+    for _ in range(5):
         waiting = stream("web", url)
         connection, _ = listener.accept()
         connection.recv(1)  # of the request, or of the TLS handshake
@@ -262,4 +264,35 @@ def test_a_cancelled_request_frees_its_decoder_within_100_ms(
         took.append(time.monotonic() - begin)
         connection.close()
 
-    assert min(took) < 0.1
+    assert median(took) < 0.1
+
+
+def test_a_cancelled_request_frees_a_decoder_that_is_at_work_within_100_ms(
+    site, ask, stream, film50, eventually
+):
+    noise = np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)
+    data = film(20, container="mpjpeg", width=320, height=240, picture=lambda *_: noise)
+    data = data[: data.rindex(b"--ffmpeg")]  # the next frame has a boundary of its own
+    sent = []
+
+    def page(handler):
+        handler.close_connection = True
+        kind = f"multipart/x-mixed-replace;boundary={BOUNDARY}"
+        handler.answer(200, [("Content-Type", kind)])
+        while True:  # until the client has left
+            handler.wfile.write(data)
+            sent.append(len(data))
+
+    site.pages["/cam"] = page
+    took = []
+    for _ in range(5):
+        sent.clear()
+        waiting = stream("web", f"{site.url}/cam", every=1_000_000, policy="all")
+        next(waiting)
+        eventually(lambda: sum(sent) > 8e6)  # more than waits in sockets: it decodes
+        begin = time.monotonic()
+        waiting.close()
+        assert len(ask("web", film50, frames=1)) == 1
+        took.append(time.monotonic() - begin)
+
+    assert median(took) < 0.1
