@@ -1,18 +1,11 @@
-"""REST: predict in both formats, classify, regress, status and metadata, and errors with names."""
+"""REST: predict in both formats, status and metadata, and errors with names."""
 
 import base64
 import math
-import socket
 
 import pytest
-from frontend_tfserving.frontend import TfServingFrontend
-from frontend_tfserving.rest.values import tensor_of
 
-import core
-from core import dtypes
-from core.config import InputSpec
-
-from .conftest import Rest, double
+from .conftest import Rest
 
 PREDICT = "/v1/models/{}:predict"
 
@@ -249,94 +242,6 @@ def test_a_large_request_is_read_and_answered(predict):
     assert answer["predictions"][3][:2] == pytest.approx([6 / 7, 6 / 7])
 
 
-# classify and regress ------------------------------------------------------------
-
-
-def test_classify_has_label_and_score_of_each_class(rest):
-    document = {"examples": [{"x": [0.25]}, {"x": [1.0]}]}
-
-    assert rest.post("/v1/models/scores:classify", document) == (
-        200,
-        {"results": [[["0", 0.25], ["1", 0.75]], [["0", 1.0], ["1", 0.0]]]},
-    )
-
-
-def test_regress_has_a_value_for_each_example(rest):
-    document = {"examples": [{"x": [1, 2]}, {"x": [3, 4]}]}
-
-    assert rest.post("/v1/models/total:regress", document) == (200, {"results": [3.0, 7.0]})
-
-
-def test_a_model_that_parses_examples_gets_them_serialized(rest):
-    document = {
-        "context": {"mood": "ä"},
-        "examples": [{"age": 3, "size": [1, 2.5]}, {"image": {"b64": "/w=="}, "none": []}],
-    }
-
-    status, answer = rest.post("/v1/models/parser:classify", document)
-
-    first, second = [row[0][0].encode("utf-8", "surrogateescape") for row in answer["results"]]
-    assert status == 200
-    assert b"age" in first and b"size" in first and b"mood" in first
-    assert b"image" in second and b"none" in second
-
-
-def test_a_feature_that_is_no_value_is_an_error(rest):
-    for wrong in (True, [1, "a"], {"b65": "x"}, {"b64": "*"}, [[1]], None):
-        status, answer = rest.post("/v1/models/parser:classify", {"examples": [{"age": wrong}]})
-        assert status == 400 and answer["error"].startswith("the feature 'age' "), wrong
-
-
-def test_the_features_of_the_context_are_those_of_every_example(rest):
-    document = {"context": {"x": [5]}, "examples": [{}, {}]}
-
-    assert rest.post("/v1/models/total:regress", document) == (200, {"results": [5.0, 5.0]})
-
-
-@pytest.mark.parametrize(
-    ("feature", "examples"),
-    [([0] * 10_000, 2001), ("x" * 1_000_000, 100), (b64(b"x" * 1_000_000), 100)],
-)
-def test_a_large_context_is_not_repeated_for_many_examples(rest, feature, examples):
-    document = {"context": {"x": feature}, "examples": [{}] * examples}
-
-    status, answer = rest.post("/v1/models/total:regress", document)
-
-    assert status == 400
-    assert "'context' is too large for so many examples" in answer["error"]
-
-
-def test_numbers_of_64_bits_without_a_sign_stay_exact():
-    spec = InputSpec("x", dtypes.UINT64, (-1,))
-
-    found = tensor_of(spec, [1, 2**63 + 1, 2**64 - 1])
-
-    assert found.array.tolist() == [1, 2**63 + 1, 2**64 - 1]
-
-
-@pytest.mark.parametrize(
-    ("path", "document", "status", "text"),
-    [
-        ("total:regress", {"examples": []}, 400, "at least one example"),
-        ("total:regress", {"examples": [1]}, 400, "example 0 must be an object"),
-        ("total:regress", {"context": 1, "examples": [{}]}, 400, "'context' must be an object"),
-        (
-            "total:regress",
-            {"context": {"x": [1]}, "examples": [{"x": [1]}]},
-            400,
-            "both have the feature 'x'",
-        ),
-        ("double:regress", {"examples": [{"x": [1, 2]}]}, 501, "expected one number for each"),
-        ("mixed:classify", {"examples": [{"text": ["a"], "number": [1]}]}, 501, "cannot classify"),
-    ],
-)
-def test_what_does_not_fit_is_refused(rest, path, document, status, text):
-    found = rest.post(f"/v1/models/{path}", document)
-
-    assert found[0] == status
-    assert text in found[1]["error"]
-
-
 # status and metadata ---------------------------------------------------------------
 
 
@@ -412,32 +317,3 @@ def test_the_openai_plugin_keeps_its_paths(rest):
     pytest.importorskip("frontend_openai")
 
     assert rest.get("/v1/models")[1]["object"] == "list"
-
-
-# the port of its own ------------------------------------------------------------------
-
-
-def test_the_port_of_its_own_has_these_routes_alone():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with core.Server(tfserving_port=port, http_address="127.0.0.1") as server:
-        server.bind("double", double, inputs={"x": ("FP32", [2])}, outputs={"y": ("FP32", [2])})
-
-        async def started():
-            frontend = TfServingFrontend(server._inner)
-            assert frontend.enabled
-            await frontend.start()
-            return frontend
-
-        frontend = server._thread.run(started())
-        rest = Rest(frontend.port)
-        try:
-            assert rest.post(PREDICT.format("double"), {"inputs": [1, 2]})[1] == {"outputs": [2, 4]}
-            assert rest.get("/v1/models") == (200, {"models": ["double"]})
-            status, found = rest.get("/v1/models/double")
-            assert (status, found["name"], found["ready"]) == (200, "double", True)
-            assert found["model_version_status"][0]["state"] == "AVAILABLE"
-            assert rest.get("/v2") == (404, {"error": "Not Found"})
-        finally:
-            server._thread.run(frontend.stop(5))
