@@ -5,12 +5,14 @@ Measured ─► [Account] ─► the budget, statistics, metrics, the operation 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from core.backend import MemoryUsage
+from core.config import ModelConfig
 from core.governing import ModelVersion
 from core_memory_budget.measuring import Measured
 from core_memory_budget.options import ModelMemory
@@ -97,7 +99,24 @@ class Account:
         if settings.estimate:
             return Need(dict(settings.estimate), dict(settings.estimate))
         size = file_bytes(version.path)
-        return Need({HOST: int(size * PEAK_FACTOR)}, {HOST: int(size * FILES_FACTOR)})
+        kept = int(size * FILES_FACTOR)
+        copies = _copies_on_gpus(version.config)
+        return Need(
+            {HOST: int(size * PEAK_FACTOR), **{gpu: kept * count for gpu, count in copies.items()}},
+            # Instances may share what they load: a guess must not refuse a model that fits.
+            {HOST: kept, **dict.fromkeys(copies, kept)},
+        )
+
+
+def _copies_on_gpus(config: ModelConfig) -> dict[str, int]:
+    """Return gpu → instances that a complete configuration places on it."""
+    return Counter(
+        f"gpu{number}"
+        for group in config.instance_group
+        if group.kind == group.KIND_GPU
+        for number in group.gpus
+        for _ in range(group.count)
+    )
 
 
 def _stamp(version: ModelVersion) -> str:

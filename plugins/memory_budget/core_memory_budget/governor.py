@@ -76,7 +76,7 @@ class Governor:
         self._loop = loop = asyncio.get_running_loop()
         self.account: Account = metrics.account
         self.measuring = Measuring(meter, loop, options.measures)
-        budget = options.budget(meter.totals(), server.options.workers)
+        budget = options.budget(meter.totals(), server.options.workers, meter.gpus)
         self.reservations = Reservations(
             budget,
             self.account,

@@ -43,6 +43,7 @@ class Meter:
 
     proc   where proc(5) is mounted
     nvml   returns the module `pynvml`
+    gpus   numbers of the visible GPUs
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class Meter:
         self._nvml: Any = None
         self._handles: list[Any] = []
         self._warned = False
-        if visible():
+        self.gpus = visible()
+        if self.gpus:
             try:
                 self._nvml = nvml()
                 self._nvml.nvmlInit()

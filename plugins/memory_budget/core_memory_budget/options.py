@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.options import Section, group
 from core.options.values import BOOL, FLOAT, Form, integer
-from core_memory_budget.sizes import Bytes, read_sizes
+from core_memory_budget.sizes import HOST, Bytes, read_sizes
+
+logger = logging.getLogger("core")
 
 PARAMETERS = (
     "memory.estimate",
@@ -55,14 +58,27 @@ class MemoryOptions(Section):
             return False  # its load reports the error
         return settings.on_request or settings.idle_s > 0
 
-    def budget(self, totals: Mapping[str, int], workers: int) -> Bytes:
+    def budget(self, totals: Mapping[str, int], workers: int, gpus: Sequence[int]) -> Bytes:
         """Return the budget of one worker: device → bytes.
 
         totals   memory of each device, for per cent
-        Raises CoreError(INVALID) for an invalid size, and for two sizes of one device.
+        gpus     numbers of the visible GPUs; without any, a budget of a GPU only leads to a warning
+        Raises CoreError(INVALID) for an invalid size, for two sizes of one device, and for an unknown GPU.
         """
         text = ",".join(self.memory_budget)
         sizes = read_sizes("--memory-budget", text, totals) if text else {}
+        known = [f"gpu{number}" for number in gpus]
+        unknown = sorted(sizes.keys() - {HOST, *known})
+        if unknown and known:
+            raise invalid(
+                f"--memory-budget: there is no {unknown[0]} here, expected host or one of "
+                f"{', '.join(known)}; CUDA_VISIBLE_DEVICES chooses which GPUs these are"
+            )
+        if unknown:
+            logger.warning(
+                "--memory-budget: no GPU is visible here, so nothing is measured for the budget of %s",
+                ", ".join(unknown),
+            )
         return {device: size // max(1, workers) for device, size in sizes.items()}
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from core_memory_budget.account import found_out, usage
+from core_memory_budget.account import Account, found_out, usage
 from core_memory_budget.completed import Completed
 from core_memory_budget.measure import Meter, Reading
 from core_memory_budget.measuring import Measured, _compare
+from core_memory_budget.options import ModelMemory
 
 from core import config as configuration
 
@@ -157,6 +158,38 @@ def test_the_backend_takes_precedence_over_the_measurement_and_that_over_the_est
     assert found_out(need, Measured({"host": 2}, exact=True), {}) == ({"host": 2}, "measured", True)
     assert found_out(need, Measured({"host": 2}), {}) == (need.kept, "estimate", False)
     assert found_out(need, Measured({"host": 7}, processes=5), {})[0] == {"host": 5, "gpu0": 9}
+
+
+def version_of(folder, config):
+    return SimpleNamespace(
+        key="m",
+        version=1,
+        path=folder,
+        config=configuration.parse_text(config, "test"),
+        source=SimpleNamespace(versions={1: "stamp"}, shared="s"),
+    )
+
+
+def test_the_first_load_on_gpus_needs_one_copy_of_the_files_on_each_and_at_most_one_per_instance(
+    tmp_path,
+):
+    (tmp_path / "weights").write_bytes(bytes(1000))
+    version = version_of(
+        tmp_path,
+        "instance_group [ { kind: KIND_GPU count: 2 gpus: [ 0, 1 ] }, "
+        "{ kind: KIND_GPU count: 1 gpus: [ 1 ] }, { kind: KIND_CPU count: 5 } ]",
+    )
+
+    need = Account().need(version, ModelMemory())
+
+    assert need.kept == {"host": 1100, "gpu0": 1100, "gpu1": 1100}
+    assert need.peak == {"host": 3000, "gpu0": 2200, "gpu1": 3300}
+
+
+def test_an_estimate_takes_the_place_of_the_guess(tmp_path):
+    version = version_of(tmp_path, "instance_group [ { kind: KIND_GPU count: 2 gpus: [ 0 ] } ]")
+
+    assert Account().need(version, ModelMemory({"gpu0": 5})).peak == {"gpu0": 5}
 
 
 @pytest.mark.parametrize(

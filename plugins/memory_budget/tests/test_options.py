@@ -46,7 +46,23 @@ def test_a_wrong_size_is_refused_by_name(text, hint):
 def test_workers_get_equal_parts_of_the_budget():
     options = MemoryOptions(memory_budget=["8G", "gpu0:4G"])
 
-    assert options.budget({}, workers=2) == {"host": 4 << 30, "gpu0": 2 << 30}
+    assert options.budget({}, 2, (0,)) == {"host": 4 << 30, "gpu0": 2 << 30}
+
+
+def test_a_budget_of_a_gpu_that_is_not_there_is_refused():
+    options = MemoryOptions(memory_budget=["8G", "gpu7:20G"])
+
+    with pytest.raises(
+        CoreError, match="there is no gpu7 here, expected host or one of gpu0, gpu1"
+    ):
+        options.budget({}, 1, (0, 1))
+
+
+def test_a_budget_of_a_gpu_on_a_machine_without_any_is_told(caplog):
+    options = MemoryOptions(memory_budget=["gpu0:20G"])
+
+    assert options.budget({}, 1, ()) == {"gpu0": 20 << 30}
+    assert "no GPU is visible here" in caplog.text
 
 
 def test_a_size_is_shown_with_a_unit():
