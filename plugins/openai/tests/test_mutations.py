@@ -86,7 +86,7 @@ BODIES = [
         {
             "model": "poem",
             "prompt": ["abc", [97, 98]],
-            "suffix": "end",
+            "suffix": "",  # one behind tokens would be refused
             "max_tokens": 20,
             "n": 1,
             "best_of": 2,
