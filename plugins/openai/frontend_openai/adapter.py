@@ -9,6 +9,7 @@ else                        each field that has an input of its name, as TensorR
 from __future__ import annotations
 
 import base64
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from frontend_openai.engine_info import GENERATE, EngineInfo
 from frontend_openai.errors import FieldError, wrong
 from frontend_openai.sampling import SamplingFields
 
-TEXT, TOKENS, IMAGES = "text_input", "prompt_token_ids", "image"
+TEXT, TOKENS, IMAGES, AUDIO = "text_input", "prompt_token_ids", "image", "audio"
 MESSAGES, TOOLS = "messages", "tools"
 SAMPLING, STREAM, WITHOUT_PROMPT = "sampling_parameters", "stream", "exclude_input_in_output"
 _OUTPUT = "text_output"
@@ -35,6 +36,7 @@ _OUTPUT = "text_output"
 _ABILITIES = {
     "stop_token_ids": "stop_tokens",
     "lora_name": "adapter",
+    "image": "images",
     "json": "schema",
     "json_object": "schema",
     "choice": "choices",
@@ -58,6 +60,7 @@ class Prompt:
     text: str = ""
     tokens: Sequence[int] = ()
     images: Sequence[bytes] = ()
+    audio: Sequence[bytes] = ()
     messages: bytes = b""  # of a chat, as JSON; for models with an input of that name
     tools: bytes = b""  # as JSON; for models with an input of that name
     suffix: str | None = None
@@ -130,12 +133,34 @@ class TextModel:
             raise self._unable(sampling.sources[name])
         if prompt.tokens and TOKENS not in self._inputs:
             raise self._unable("prompt", "prompts of tokens")
-        if prompt.images and not (IMAGES in self._inputs and (self._any or self.able("images"))):
-            raise self._unable("messages", "images")
+        self._check_files(prompt.images, IMAGES, "images")
+        self._check_files(prompt.audio, AUDIO, "sound")
         if prompt.suffix and not (self.info.is_engine and self.able("suffix")):
             raise self._unable("suffix")
         if prompt.suffix and prompt.tokens:
             raise wrong("suffix", "it follows a prompt of text, and this prompt has tokens")
+
+    def _check_files(self, files: Sequence[bytes], name: str, what: str) -> None:
+        """Raise FieldError if the files of a chat reach the model neither by an input nor in its messages."""
+        if not files:
+            return
+        if not self._takes_files(name):
+            if self.takes_messages:
+                return
+            raise self._unable("messages", what)
+        if not self.able(name):
+            raise self._unable("messages", what)
+        dims = self._inputs[name].dims
+        if min(dims, default=0) >= 0 and len(files) != math.prod(dims):
+            raise wrong(
+                "messages",
+                f"model '{self.signature.name}' takes {math.prod(dims)} files in its input '{name}', the "
+                f"messages have {len(files)}",
+            )
+
+    def _takes_files(self, name: str) -> bool:
+        """Return whether the model has an input for files of a chat."""
+        return name in self._inputs and self._inputs[name].dtype is BYTES
 
     def _unable(self, param: str, what: str = "this") -> FieldError:
         return wrong(param, f"model '{self.signature.name}' does not support {what}", "unsupported")
@@ -161,9 +186,11 @@ class TextModel:
             inputs[MESSAGES] = self._tensor(MESSAGES, [prompt.messages])
         if prompt.tools:
             inputs[TOOLS] = self._tensor(TOOLS, [prompt.tools])
-        if prompt.images:
+        if prompt.images and self._takes_files(IMAGES):
             files = prompt.images if self.info.is_engine else map(base64.b64encode, prompt.images)
             inputs[IMAGES] = self._tensor(IMAGES, list(files))
+        if prompt.audio and self._takes_files(AUDIO):
+            inputs[AUDIO] = self._tensor(AUDIO, list(prompt.audio))
         counts = asked.usage and not self.reports_cost
         for name, wanted in (
             (STREAM, asked.stream),
@@ -236,7 +263,7 @@ class TextModel:
 
 # Inputs that these routes write beside the text, so that none of them is taken for it.
 _KNOWN = {
-    *(TOKENS, IMAGES, MESSAGES, TOOLS, SAMPLING, STREAM, WITHOUT_PROMPT),
+    *(TOKENS, IMAGES, AUDIO, MESSAGES, TOOLS, SAMPLING, STREAM, WITHOUT_PROMPT),
     *("stop", "stop_words", "guided_decoding_guide_type", "guided_decoding_guide"),
 }
 

@@ -14,6 +14,7 @@ from core.tensor import Buffer
 from frontend_openai.adapter import Prompt, TextModel
 from frontend_openai.chat_choice import Parser
 from frontend_openai.errors import wrong
+from frontend_openai.message_files import messages_with_files, texts_of
 from frontend_openai.sampling import MOST_STOPS, MOST_TOKENS, SamplingFields
 from frontends.http.background import begin, turn
 
@@ -50,21 +51,21 @@ def prompt_of(
     """Return the prompt that a conversation makes.
 
     arguments   names for the chat template
-    messages    of the request, for a model with an input for them; None for those of the conversation
+    messages    of the request, for a model with an input for them; None for those of the conversation, with
+                their files in them, in OpenAI's form
     structured  whether the text must match a structure: the prompt then leaves no room for reasoning
-    Raises CoreError(INVALID) if the model takes no sound, or has no chat template.
+    Raises CoreError(INVALID) if the model has no chat template.
     """
-    if conversation.audio:
-        raise wrong(
-            "messages", f"model '{model.signature.name}' does not support sound", "unsupported"
-        )
     text = _prompt_text(conversation, model, tools, arguments)
     if structured:
         text = without_reasoning(text)
-    found = conversation.messages if messages is None else messages
-    whole = orjson.dumps(found) if model.takes_messages else b""
+    whole = b""
+    if model.takes_messages:
+        whole = orjson.dumps(messages_with_files(conversation) if messages is None else messages)
     given = _given_tools(model, tools)
-    return Prompt(text, images=conversation.images, messages=whole, tools=given)
+    return Prompt(
+        text, images=conversation.images, audio=conversation.audio, messages=whole, tools=given
+    )
 
 
 def _given_tools(model: TextModel, tools: Tools) -> bytes:
@@ -99,10 +100,10 @@ def _prompt_text(
             )
         if model.takes_messages:
             return ""
-        only = conversation.messages[0]
-        text = only["content"]
-        if len(conversation.messages) == 1 and isinstance(text, str) and not tools.functions:
-            return text
+        # Files reach such a model by inputs of their own, and have no place in its text.
+        conversation = texts_of(conversation)
+        if len(conversation.messages) == 1 and not tools.functions:
+            return conversation.messages[0]["content"] or ""
         template = TEMPLATES["plain"]
     functions = tools.functions or None
     return render(

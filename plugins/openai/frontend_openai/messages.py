@@ -104,8 +104,8 @@ async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpRespon
     prompt = await off_loop(
         call.body, prompt_of, request.conversation, model, request.tools, request.arguments
     )
-    if prompt.images:
-        raise wrong("messages", "the tokens of images cannot be counted", "unsupported")
+    if prompt.images or prompt.audio:
+        raise wrong("messages", "the tokens of images and sound cannot be counted", "unsupported")
     found = await tokenized(server, call, name, prompt.text)
     return json_response({"input_tokens": len(found)})
 

@@ -97,8 +97,8 @@ def _rendered(document: Document, messages: Any, model: TextModel) -> str:
             arguments = {**arguments, field: value}
     tools = read_tools(document.take("tools"))
     prompt = prompt_of(read_messages(messages), model, tools, arguments)
-    if prompt.images:
-        raise wrong("messages", "the tokens of images cannot be counted", "unsupported")
+    if prompt.images or prompt.audio:
+        raise wrong("messages", "the tokens of images and sound cannot be counted", "unsupported")
     return prompt.text
 
 
