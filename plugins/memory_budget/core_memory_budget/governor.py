@@ -75,8 +75,9 @@ class Governor:
         self._now = now
         self._loop = loop = asyncio.get_running_loop()
         self.account: Account = metrics.account
-        self.measuring = Measuring(meter, loop, options.measures)
-        budget = options.budget(meter.totals(), server.options.workers, meter.gpus)
+        workers = server.options.workers
+        self.measuring = Measuring(meter, loop, options.measures, workers)
+        budget = options.budget(meter.totals(), workers, meter.gpus)
         self.reservations = Reservations(
             budget,
             self.account,

@@ -31,11 +31,14 @@ class Reading:
     private   bytes of the host that only this process has
     resident  the same with what it shares with others
     gpus      device → bytes in use on it, by all processes
+    own_gpus  device → bytes that this process and its children use of them; without the devices on which
+              the driver shows none of these
     """
 
     private: int
     resident: int
     gpus: Bytes = field(default_factory=dict)
+    own_gpus: Bytes = field(default_factory=dict)
 
 
 class Meter:
@@ -53,6 +56,7 @@ class Meter:
         visible: Callable[[], tuple[int, ...]] = gpus,
         environment: Mapping[str, str] = os.environ,
     ):
+        self._pid = os.getpid()
         self._own = proc / "self"
         self._proc = proc
         self._trim = heap.system_trim()
@@ -88,7 +92,7 @@ class Meter:
         found = _fields(self._own / "status", ("RssAnon", "RssShmem", "VmRSS"))
         private = found.get("RssAnon", 0) + found.get("RssShmem", 0)
         in_use = {device: int(info.used) for device, info in self._of_gpus().items()}
-        return Reading(private, found.get("VmRSS", 0), in_use)
+        return Reading(private, found.get("VmRSS", 0), in_use, self._own_gpus())
 
     def _of_gpus(self) -> dict[str, Any]:
         """Return what NVML tells of each GPU, without those that it cannot read."""
@@ -101,6 +105,33 @@ class Meter:
                 logger.log(level, "NVML cannot read the memory of gpu%d: %s", number, error)
                 self._warned = True
         return found
+
+    def _own_gpus(self) -> Bytes:
+        found: Bytes = {}
+        for number, handle in enumerate(self._handles):
+            try:
+                # In a container the driver may number processes otherwise: then none of them is found.
+                all_of_it = self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+                sizes = [each.usedGpuMemory for each in all_of_it if self._is_own(each.pid)]
+                if sizes and None not in sizes:  # None: the driver does not tell
+                    found[f"gpu{number}"] = sum(map(int, sizes))
+            except Exception:  # a load must not fail because a figure is missing
+                logger.debug("NVML cannot tell processes of gpu%d", number, exc_info=True)
+        return found
+
+    def _is_own(self, pid: int) -> bool:
+        """Return whether a process is this one or descends from it."""
+        while pid not in (0, self._pid):
+            pid = self._parent(pid)
+        return pid == self._pid
+
+    def _parent(self, pid: int) -> int:
+        """Return the parent of a process; 0 if there is none, or no such process."""
+        try:
+            lines = (self._proc / str(pid) / "status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(each.split()[1]) for each in lines if each.startswith("PPid:")), 0)
 
     def forget_peak(self) -> None:
         """Begin a new measurement of `peak` (clear_refs in proc(5))."""

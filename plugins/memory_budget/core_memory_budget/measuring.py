@@ -3,6 +3,9 @@
 A reading counts the whole process, so loads follow each other while they are measured. The heap is trimmed
 before each reading. Otherwise a load could take what earlier models have freed, and buffers that the load has
 freed would count as the model's. Requests that run meanwhile move the figures, by what they allocate.
+
+On a GPU, the bytes of this process and of its children count where the driver tells them, else those of all
+processes. With workers, the latter are no measurement if they have changed.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ class Measured:
 
     kept        device → bytes that the model takes; empty if the system tells nothing
     peak        device → bytes at the highest moment of the load
-    exact       whether no other load or unload came in between
+    exact       whether no other load or unload came in between, of this process or of another worker
     own         bytes of `kept` on the host that are in this process
     processes   bytes of the processes in which its instances run
     """
@@ -45,11 +48,13 @@ class Measured:
 class Measuring:
     """Measures loads, one at a time. Event loop only.
 
-    on   whether to measure this process; if not, only processes of models are measured
+    on       whether to measure this process; if not, only processes of models are measured
+    workers  of the server: they share the GPUs, and do not know of the loads of each other
     """
 
-    def __init__(self, meter: Meter, loop: asyncio.AbstractEventLoop, on: bool):
+    def __init__(self, meter: Meter, loop: asyncio.AbstractEventLoop, on: bool, workers: int = 1):
         self._meter = meter
+        self._only_worker = workers <= 1
         self._loop = loop
         self._on = on and meter.works
         self._turn = asyncio.Lock()
@@ -82,8 +87,8 @@ class Measuring:
                 peak = self._meter.peak()
                 after = await self._read(reset=False)
                 mapped = await self._run(self._meter.mapped, version.directory)
-                _compare(before, after, peak, mapped, result)
                 result.exact = alone and not self._disturbed
+                _compare(before, after, peak, mapped, result, self._only_worker)
             result.processes = await self.of_processes(version)
             for sizes in (result.kept, result.peak):
                 sizes[HOST] = sizes.get(HOST, 0) + result.processes
@@ -136,10 +141,27 @@ class Measuring:
         return await self._loop.run_in_executor(None, function, *args)
 
 
-def _compare(before: Reading, after: Reading, peak: int, mapped: int, result: Measured) -> None:
+def _compare(
+    before: Reading, after: Reading, peak: int, mapped: int, result: Measured, alone: bool
+) -> None:
+    """Write into `result` what was taken between two readings; it is exact no longer if that is unknown.
+
+    alone   whether no other worker loads models on the GPUs
+    """
     result.own = max(0, after.private - before.private) + mapped
     result.kept[HOST] = result.own
     result.peak[HOST] = max(result.own, peak - before.resident + mapped)
     for device in after.gpus.keys() & before.gpus.keys():  # NVML may fail to read one
-        if (size := after.gpus[device] - before.gpus[device]) >= _LEAST_GPU:
+        size = _of_load(before, after, device, alone)
+        if size is None:
+            result.exact = False
+        elif size >= _LEAST_GPU:
             result.kept[device] = result.peak[device] = size
+
+
+def _of_load(before: Reading, after: Reading, device: str, alone: bool) -> int | None:
+    """Return the bytes of a GPU that were taken between two readings; None if others may have taken them."""
+    if device in after.own_gpus:
+        return after.own_gpus[device] - before.own_gpus.get(device, 0)
+    size = after.gpus[device] - before.gpus[device]
+    return size if alone or abs(size) < _LEAST_GPU else None

@@ -36,6 +36,7 @@ class Nvml:
 
     def __init__(self):
         self.used = [10, 5]
+        self.processes = [[], []]
 
     def nvmlInit(self):
         pass
@@ -48,6 +49,9 @@ class Nvml:
 
     def nvmlDeviceGetUUID(self, handle):
         return f"GPU-{'ab'[handle]}"
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle):
+        return self.processes[handle]
 
     def nvmlDeviceGetMemoryInfo(self, handle):
         return SimpleNamespace(total=[80, 40][handle], used=self.used[handle])
@@ -124,9 +128,56 @@ def test_a_gpu_that_cannot_be_read_is_left_out_with_one_warning(proc, caplog):
 def test_a_gpu_without_a_reading_before_the_load_does_not_count():
     found = Measured()
 
-    _compare(Reading(0, 0), Reading(0, 0, {"gpu0": 30 * MIB}), 0, 0, found)
+    _compare(Reading(0, 0), Reading(0, 0, {"gpu0": 30 * MIB}), 0, 0, found, alone=True)
 
     assert found.kept == {"host": 0}
+
+
+def process(pid, used):
+    return SimpleNamespace(pid=pid, usedGpuMemory=used)
+
+
+def test_the_bytes_of_this_process_and_its_children_on_a_gpu_are_told_apart_from_others(proc):
+    for pid, parent in ((70, os.getpid()), (71, 70), (80, 1), (1, 0)):
+        (proc / str(pid)).mkdir()
+        (proc / str(pid) / "status").write_text(f"Name:\tx\nPPid:\t{parent}\n")
+    nvml = Nvml()
+    nvml.processes[0] = [process(os.getpid(), 5), process(71, 3), process(80, 90), process(999, 9)]
+    nvml.processes[1] = [process(80, 90)]
+
+    assert Meter(proc, lambda: nvml, lambda: (0, 1), {}).now().own_gpus == {"gpu0": 8}
+
+
+def test_a_driver_that_does_not_tell_the_bytes_of_processes_tells_nothing(proc):
+    nvml = Nvml()
+    nvml.processes[0] = [process(os.getpid(), None)]
+    del nvml.processes[1]  # an error of the driver
+
+    meter = Meter(proc, lambda: nvml, lambda: (0, 1), {})
+
+    assert meter.now().own_gpus == {}
+    assert meter.now().gpus == {"gpu0": 10, "gpu1": 5}
+
+
+def compared(before, after, alone=False):
+    found = Measured(exact=True)
+    _compare(before, after, 0, 0, found, alone)
+    return found.kept.get("gpu0"), found.exact
+
+
+def test_two_workers_that_load_at_once_do_not_count_the_bytes_of_each_other():
+    before = Reading(0, 0, {"gpu0": 100 * MIB})
+    after = Reading(0, 0, {"gpu0": 170 * MIB}, {"gpu0": 30 * MIB})
+
+    assert compared(before, after) == (30 * MIB, True)
+
+
+def test_with_workers_a_change_of_all_processes_together_is_no_measurement():
+    before, after = Reading(0, 0, {"gpu0": 100 * MIB}), Reading(0, 0, {"gpu0": 170 * MIB})
+
+    assert compared(before, after) == (None, False)
+    assert compared(before, after, alone=True) == (70 * MIB, True)
+    assert compared(before, before) == (None, True)
 
 
 def test_without_proc_nothing_is_measured(tmp_path):
@@ -142,6 +193,7 @@ def test_what_a_load_takes_is_the_difference_on_each_device():
         peak=225 * MIB,
         mapped=MIB,
         result=found,
+        alone=True,
     )
 
     assert found.kept == {"host": 11 * MIB, "gpu0": 30 * MIB}
