@@ -104,7 +104,7 @@ def read_for_bench(
     path: str, model: str, rows: bool
 ) -> list[list[dict[str, tuple[str, tuple[int, ...], bytes]]]] | None:
     """Return the steps for core bench, as core.bench_data wants them; None for a path without a capture."""
-    if not _is_capture(path):
+    if not is_capture(path):
         return None
     data = InputData.of(CaptureReader(path), model, rows=rows)
     return [
@@ -118,7 +118,7 @@ def intervals_for_bench(path: str, model: str) -> list[int] | None:
 
     None for a path without a capture. Raises CoreError if it has fewer than two requests for the model.
     """
-    if not _is_capture(path):
+    if not is_capture(path):
         return None
     times: list[int] = []
     for _, record in CaptureReader(path).places():
@@ -134,7 +134,8 @@ def intervals_for_bench(path: str, model: str) -> list[int] | None:
     return [after - before for before, after in itertools.pairwise(times)]
 
 
-def _is_capture(path: str) -> bool:
+def is_capture(path: str) -> bool:
+    """Return whether a path is a folder with files of a capture, or one of them."""
     folder = Path(path)
     return folder.suffix == SUFFIX or (folder.is_dir() and any(folder.glob(f"*{SUFFIX}")))
 

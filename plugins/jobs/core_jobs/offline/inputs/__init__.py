@@ -1,1 +1,1 @@
-"""Input files → items. Nothing is read before it is needed; .npz files and captures are read whole."""
+"""Input files → items. Nothing is read before it is needed; .npz files are read whole."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +22,18 @@ from core_jobs.offline.inputs.fitting import fitted, is_batched, only_input, ten
 from core_jobs.offline.inputs.json_lines import read_lines
 from core_jobs.offline.item import Item, Request
 
-OTHER_READERS = "core.bench_data"
-"""Entry points that read the inputs of other distributions, such as captures (docs/write/plugins.md)."""
+OTHER_READERS = "core.run_inputs"
+"""Entry points that read the inputs of other distributions, such as captures (docs/write/plugins.md):
+
+    read(path: str, model: str) -> Iterator[tuple[str, int, Mapping[str, Any]]] | None
+
+The iterator gives for each request its source, its bytes, and {"id": str, "parameters": {name: value},
+"inputs": {name: (datatype, shape, data in the binary form of the v2 protocol)}}. The order is the same each
+time. None is for a path of another form. It raises CoreError.
+"""
 
 _LINES = (".jsonl", ".ndjson")
-_Step = dict[str, tuple[str, tuple[int, ...], bytes]]
+_Reader = Callable[[str, str], Iterator[tuple[str, int, Mapping[str, Any]]] | None]
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,9 @@ class Inputs:
 
     def items(self, signature: Signature) -> Iterator[Item]:
         """Yield the items of all files. Raises CoreError for a file that cannot be read."""
+        readers = [entry.load() for entry in entry_points(group=OTHER_READERS)]
         for path in self.files:
-            if (others := _of_others(path, signature)) is not None:
+            if (others := _of_others(readers, path, signature)) is not None:
                 yield from others
             else:
                 for each in self._below(path):
@@ -165,26 +174,19 @@ def _is_within(path: Path, folder: Path | None) -> bool:
     return folder is not None and path.resolve().is_relative_to(folder.resolve())
 
 
-def _of_others(path: Path, signature: Signature) -> Iterator[Item] | None:
+def _of_others(
+    readers: Sequence[_Reader], path: Path, signature: Signature
+) -> Iterator[Item] | None:
     """Return the items of what another distribution reads, such as a capture; None if none knows the path."""
-    if not path.is_dir():
-        return None
-    for entry in entry_points(group=OTHER_READERS):
-        streams: list[list[_Step]] | None = entry.load()(str(path), signature.name, False)
-        if streams is not None:
-            steps = [step for stream in streams for step in stream]
-            size = sum(each.stat().st_size for each in below(path)) // max(len(steps), 1)
-            return (
-                Item(f"{path}#{number}", size, partial(_request_of, step))
-                for number, step in enumerate(steps)
-            )
+    for read in readers:
+        if (found := read(str(path), signature.name)) is not None:
+            return (Item(source, size, partial(_request_of, each)) for source, size, each in found)
     return None
 
 
-def _request_of(step: _Step) -> Request:
-    return Request(
-        {
-            name: Tensor(name, dtypes.BY_NAME[datatype], shape, raw=data)
-            for name, (datatype, shape, data) in step.items()
-        }
-    )
+def _request_of(found: Mapping[str, Any]) -> Request:
+    inputs = {
+        name: Tensor(name, dtypes.BY_NAME[datatype], shape, raw=data)
+        for name, (datatype, shape, data) in found["inputs"].items()
+    }
+    return Request(inputs, found["id"], found["parameters"])

@@ -12,6 +12,15 @@ from core.request import NEWEST
 from core_jobs.offline.item import Request, Responses
 from core_jobs.offline.targets.target import signature_of
 
+_FIELDS = {
+    "sequence_id": "correlation_id",
+    "sequence_start": "sequence_start",
+    "sequence_end": "sequence_end",
+    "priority": "priority",
+    "timeout": "queue_timeout_us",
+}
+"""Parameters of the v2 protocol → fields of a request in this process."""
+
 
 class InProcess:
     """A server that loads one model, and those that it calls (target.Target).
@@ -35,7 +44,7 @@ class InProcess:
         return found
 
     async def ask(self, request: Request) -> Responses:
-        fields: dict[str, Any] = {"id": request.id, "parameters": request.parameters}
+        fields = _fields(request)
         if self._version != NEWEST:
             fields["version"] = self._version
         if not self._streams:
@@ -50,3 +59,10 @@ class InProcess:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._server.stop)
+
+
+def _fields(request: Request) -> dict[str, Any]:
+    """Return the optional fields of a request."""
+    own = {_FIELDS[name]: value for name, value in request.parameters.items() if name in _FIELDS}
+    others = {name: value for name, value in request.parameters.items() if name not in _FIELDS}
+    return {"id": request.id, "parameters": others, **own}
