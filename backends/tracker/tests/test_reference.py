@@ -1,6 +1,8 @@
 """The ids are those of the package `trackers`, frame by frame."""
 
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,3 +142,47 @@ def test_frames_without_detections_count_like_those_of_the_reference(track, trac
     frames = [frame_of(box * count) for count in counts]
 
     assert track(frames, tracker) == expected(frames, tracker)
+
+
+@pytest.fixture(scope="module")
+def sequences():
+    """Two sequences of MOT 2015, which the package `motmetrics` carries. Only its files are read."""
+    found = find_spec("motmetrics")
+    folder = Path(found.origin).parent / "data" if found is not None else Path()
+    if not (folder / "TUD-Campus").is_dir():
+        pytest.skip("motmetrics with its sequences is not installed")
+    return folder
+
+
+def frames_of(file):
+    """Return the detections of each frame.
+
+    A line has a frame from 1 on, an id, and x, y, width, height. There are no scores; these depend on the
+    line, so that every threshold of a tracker is met.
+    """
+    rows = np.loadtxt(file, delimiter=",")
+    scores = np.random.default_rng(0).uniform(0.2, 1, len(rows)).astype(np.float32)
+    corners = np.concatenate([rows[:, 2:4], rows[:, 2:4] + rows[:, 4:6]], axis=1).astype(np.float32)
+    none = np.empty(0, np.int64)
+    found = []
+    for number in range(1, int(rows[:, 0].max()) + 1):
+        here = rows[:, 0] == number
+        classes = np.zeros(here.sum(), np.int32)
+        found.append(Frame(corners[here], scores[here], classes, none, none, corners[here]))
+    return found
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("boxes", ["gt", "test"])
+@pytest.mark.parametrize(("name", "count"), [("TUD-Campus", 71), ("TUD-Stadtmitte", 179)])
+def test_filmed_pedestrians_get_the_ids_of_the_reference(
+    track, sequences, tracker, name, count, boxes
+):
+    """The boxes are the annotated ones, then those that a tracker has found."""
+    frames = frames_of(sequences / name / f"{boxes}.txt")
+
+    found = track(frames, tracker)
+
+    assert len(found) == count
+    assert found == expected(frames, tracker)
+    assert len({id for ids in found for id in ids if id >= 0}) >= 5
