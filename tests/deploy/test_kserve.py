@@ -72,12 +72,10 @@ def test_the_server_takes_the_arguments_and_is_asked_at_its_ports(name):
 
     (repository,) = options.model_repository
     assert repository.startswith("kserve:///mnt/models")
-    assert [port["name"] for port in found["ports"]] == ["http1"]  # Knative refuses a second one
     probes = {each: found[f"{each}Probe"] for each in ("startup", "readiness", "liveness")}
     http = options.value("http_port")
-    assert {found["ports"][0]["containerPort"]} | {
-        each["httpGet"]["port"] for each in probes.values()
-    } == {http}
+    assert http == 8080  # that of KServe and Knative for a container without ports
+    assert {each["httpGet"]["port"] for each in probes.values()} == {http}
     assert {name: each["httpGet"]["path"] for name, each in probes.items()} == {
         "startup": "/v2/health/ready",
         "readiness": "/v2/health/ready",
@@ -172,8 +170,19 @@ def test_a_service_names_a_format_and_protocol_of_its_runtime(name):
     assert ("storageUri" not in model) == spec["multiModel"]
     timeout = parse(arguments(runtime, name), plugins.flags()).exit_timeout_secs
     assert predictor["terminationGracePeriodSeconds"] > timeout
-    for port in model.get("ports", ()):
-        assert (port["name"], port["containerPort"]) == ("h2c", 9000)
+
+
+@pytest.mark.parametrize("name", of_kind(SERVICES, "InferenceService"))
+def test_the_pod_of_a_service_has_at_most_one_port(name):
+    """Knative refuses more. KServe puts the ports of a service beside those of its runtime."""
+    model = of_kind(SERVICES, "InferenceService")[name]["spec"]["predictor"]["model"]
+    own = container(model.get("runtime", "core"))
+    ports = {
+        each["containerPort"]: each["name"]
+        for each in [*own.get("ports", ()), *model.get("ports", ())]
+    }
+
+    assert ports == ({9000: "h2c"} if model["protocolVersion"] == "grpc-v2" else {})
 
 
 def test_a_trained_model_belongs_to_a_service_of_many_models():
