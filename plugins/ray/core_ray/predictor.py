@@ -58,18 +58,25 @@ class Predictor:
         server = _server_of(self.options)
         config = server.config(self.model, **self._version())
         columns = {
-            each["name"]: _as_input(each, self._column(batch, each), bool(config["max_batch_size"]))
-            for each in config["input"]
-            if not (
-                each.get("optional") and self.inputs.get(each["name"], each["name"]) not in batch
+            each["name"]: _as_input(
+                each,
+                self._column_name(each),
+                self._column(batch, each),
+                bool(config["max_batch_size"]),
             )
+            for each in config["input"]
+            if not (each.get("optional") and self._column_name(each) not in batch)
         }
         found = asyncio.run(self._answers(server, columns, config["max_batch_size"]))
         added = {self.outputs.get(name, name): values for name, values in found.items()}
         return {**batch, **added} if self.keep else added
 
+    def _column_name(self, description: Mapping[str, Any]) -> str:
+        name: str = description["name"]
+        return self.inputs.get(name, name)
+
     def _column(self, batch: Batch, description: Mapping[str, Any]) -> np.ndarray:
-        name = self.inputs.get(description["name"], description["name"])
+        name = self._column_name(description)
         if name not in batch:
             raise invalid(
                 f"model '{self.model}' needs input '{description['name']}', and the dataset has no column "
@@ -108,11 +115,13 @@ def _columns(outputs: Mapping[str, str] | Sequence[str] | None) -> dict[str, str
     return dict(outputs) if isinstance(outputs, Mapping) else {name: name for name in outputs}
 
 
-def _as_input(description: Mapping[str, Any], values: np.ndarray, batches: bool) -> np.ndarray:
+def _as_input(
+    description: Mapping[str, Any], column: str, values: np.ndarray, batches: bool
+) -> np.ndarray:
     """Return a column in datatype and shape of an input. Raises CoreError(INVALID) if it has others.
 
-    Numbers are converted within their kind, such as float64 to FP32. One number for each row fits an input
-    of shape [1].
+    Numbers are converted within their kind, such as float64 to FP32, if the datatype can hold them. One
+    number for each row fits an input of shape [1].
     """
     name, dims = description["name"], [int(size) for size in description["dims"]]
     wanted = dtypes.BY_CONFIG_NAME[description["data_type"]]
@@ -130,8 +139,27 @@ def _as_input(description: Mapping[str, Any], values: np.ndarray, batches: bool)
             raise invalid(
                 f"input '{name}' is {wanted.name}, and its column is {values.dtype}: convert the column"
             )
-        values = values.astype(wanted.numpy)
+        return _converted(name, column, values, wanted)
     return values
+
+
+def _converted(name: str, column: str, values: np.ndarray, wanted: dtypes.DataType) -> np.ndarray:
+    """Return numbers in a datatype. Raises CoreError(INVALID) with the first one that is out of its range."""
+    with np.errstate(over="ignore"):
+        found = values.astype(wanted.numpy)
+    if np.can_cast(values.dtype, wanted.numpy, "safe"):
+        return found
+    if found.dtype.kind in "iu":
+        bounds = np.iinfo(found.dtype)
+        outside = (values < bounds.min) | (values > bounds.max)
+    else:
+        outside = np.isinf(found) & ~np.isinf(values)
+    if outside.any():
+        raise invalid(
+            f"input '{name}' is {wanted.name}, and its column '{column}' has {values[outside][0]}, which is "
+            f"out of the range of {wanted.name}: give numbers that fit, or change the datatype of the input"
+        )
+    return found
 
 
 _turn = threading.Lock()
