@@ -2,7 +2,8 @@
 
     film ─► camera (RTSP) ─► core-serve with the plugin of watch/ ─► http://localhost:8000/watch
 
-It renders two films in build/video, plays them as cameras, and serves examples/video/models.
+It renders two films in build/video, plays them as cameras, by the RTSP server of GStreamer where Debian's is
+installed, and serves examples/video/models.
 --watch=NAME=URL names other videos in their place. Clients of this machine only reach it, unless
 --http-address and --grpc-address name another address. Ctrl-C ends it all. It needs core with the backends
 image, onnx, tracker and video.
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 import camera
+import gstreamer
 import make_film
 
 FOLDER = Path(__file__).parent
@@ -51,6 +53,8 @@ def defaults(arguments: list[str]) -> list[str]:
 def cameras() -> dict[str, str]:
     """Play two films until the process ends; return the URL of each."""
     urls = {}
+    by_gstreamer = gstreamer.is_there()
+    by = "GStreamer" if by_gstreamer else "camera.py, as GStreamer's RTSP server is not installed"
     for name, cross in (("bouncing", False), ("crossing", True)):
         file = FILMS / f"{name}.mp4"
         if not file.exists():
@@ -58,9 +62,11 @@ def cameras() -> dict[str, str]:
             part = file.with_name(f"part-{file.name}")
             make_film.render(part, SECONDS, cross=cross)
             part.rename(file)
-        port = camera.start(camera.Film(file), 0)
-        urls[name] = f"rtsp://127.0.0.1:{port}/{name}"
-        print(f"camera {urls[name]}", flush=True)
+        if by_gstreamer:
+            urls[name] = gstreamer.start(file)
+        else:
+            urls[name] = f"rtsp://127.0.0.1:{camera.start(camera.Film(file), 0)}/{name}"
+        print(f"camera {urls[name]} by {by}", flush=True)
     return urls
 
 

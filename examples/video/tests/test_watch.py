@@ -222,6 +222,54 @@ def test_the_camera_plays_the_film_again_and_again(film):
                 break
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_gstreamer_plays_the_film_again_and_again(film, transport):
+    import av
+    import gstreamer
+
+    if not gstreamer.is_there():
+        pytest.skip(
+            "GStreamer's RTSP server is not installed: apt install gir1.2-gst-rtsp-server-1.0"
+        )
+    url = gstreamer.start(film.file)
+    with av.open(str(film.file)) as container:
+        direct = [each.to_ndarray(format="rgb24") for each in container.decode(video=0)]
+
+    options = {"rtsp_transport": transport}
+    with av.open(url, options=options, timeout=60) as container:
+        for number, frame in enumerate(container.decode(video=0)):
+            if transport == "tcp":  # a busy machine loses packets of the other
+                assert (frame.to_ndarray(format="rgb24") == direct[number % FRAMES]).all()
+            if number == FRAMES + 5:
+                break
+
+
+@pytest.mark.parametrize("has_gstreamer", [True, False])
+def test_the_cameras_of_the_server_are_those_of_gstreamer_where_it_is(
+    tmp_path, monkeypatch, capsys, has_gstreamer
+):
+    import gstreamer
+    import serve
+
+    monkeypatch.setattr(serve, "FILMS", tmp_path)
+    monkeypatch.setattr(serve, "SECONDS", 0.4)
+    monkeypatch.setattr(gstreamer, "is_there", lambda: has_gstreamer)
+    monkeypatch.setattr(gstreamer, "start", lambda film: f"rtsp://gstreamer/{film.stem}")
+
+    urls = serve.cameras()
+
+    assert list(urls) == ["bouncing", "crossing"]
+    assert (urls["bouncing"] == "rtsp://gstreamer/bouncing") == has_gstreamer
+    told = "by GStreamer" if has_gstreamer else "by camera.py, as GStreamer's RTSP server is not"
+    assert f"camera {urls['crossing']} {told}" in capsys.readouterr().out
+
+
+def test_a_python_without_gstreamer_is_known(tmp_path):
+    import gstreamer
+
+    assert not gstreamer.is_there(str(tmp_path / "python3"))
+
+
 def test_the_page_shows_pictures_and_tracks(one, browser):
     problems = []
 
