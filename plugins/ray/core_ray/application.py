@@ -36,7 +36,8 @@ def app(options: Mapping[str, Any]) -> serve.Application:
               those of the deployment; max_replicas, min_replicas and target_wait_ms have WaitPolicy choose
               the number of replicas. Texts are read as on the command line of core-serve. Folders are
               relative to the current one of this process, not of the replicas
-    Raises CoreError(INVALID) for an unknown option or an invalid value.
+    Raises CoreError(INVALID) for an unknown option or an invalid value, CoreError(UNSUPPORTED) for
+    certificates of HTTP clients, which Serve's proxy has not.
     """
     options = dict(options)
     deployment = CoreDeployment.options(**_of_deployment(options))
@@ -46,7 +47,8 @@ def app(options: Mapping[str, Any]) -> serve.Application:
         options["model_repository"] = [_absolute(os.fspath(each)) for each in several]
     checked = dict(options)
     ports.taken_from(checked)
-    core.Server(**checked)  # not started: a wrong option is an error here, not in a replica
+    server = core.Server(**checked)  # not started: an option is wrong here, not in a replica
+    ports.check_http(server)
     return deployment.bind(**options)
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.errors import CoreError, Kind, invalid
+from core.errors import CoreError, Kind, invalid, unsupported
+from frontends.http.options import HttpOptions
+from frontends.shared.inherited_sockets import address_of
 
 if TYPE_CHECKING:
     import core
 
 FRONTENDS = ("http", "grpc", "metrics")
 MOST_REPLICAS = 64  # of a node; as many ports are tried
+LOOPBACK = "127.0.0.1"
 _EVERYWHERE = "0.0.0.0"
+_REACHED = {_EVERYWHERE: LOOPBACK, "::": "::1"}  # address of all interfaces → one of this machine
 
 
 def taken_from(options: dict[str, Any]) -> dict[str, tuple[int, str]]:
@@ -54,3 +58,17 @@ def open_port(server: core.Server, name: str, first: int, address: str) -> int:
             if error.kind is not Kind.UNAVAILABLE or port == last:
                 raise
     raise AssertionError("the last port returns or raises")
+
+
+def reached_at(address: str, port: int) -> str:
+    """Return host:port at which this machine reaches a frontend that listens at an address, as in a URL."""
+    return address_of(_REACHED.get(address, address), port)
+
+
+def check_http(server: core.Server) -> None:
+    """Raise CoreError(UNSUPPORTED) if Serve's HTTP proxy cannot reach the HTTP port of a replica."""
+    if HttpOptions.of(server.options).http_use_ssl_mutual:
+        raise unsupported(
+            "the HTTP ports of the replicas require a certificate of each client, and Serve's HTTP proxy "
+            "reaches them without: call the ports of a CoreDeployment, or remove http_use_ssl_mutual"
+        )

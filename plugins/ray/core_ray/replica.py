@@ -30,8 +30,6 @@ from frontends.http.options import HttpOptions
 
 logger = logging.getLogger("core")
 
-_LOOPBACK = "127.0.0.1"
-_EVERYWHERE = ("0.0.0.0", "::")
 _MEMBERS = ("models",)  # of user_config
 
 
@@ -79,10 +77,10 @@ class CoreReplica(GrpcMethods):
 
     def _reached(self, name: str) -> str:
         """Return host and port at which this process reaches a frontend; open it if it has no port yet."""
-        _, host = self._wanted.get(name, (0, _LOOPBACK))
+        _, address = self._wanted.get(name, (0, ports.LOOPBACK))
         if name not in self._ports:
-            self._ports[name] = ports.open_port(self._server, name, 0, _LOOPBACK)
-        return f"{_LOOPBACK if host in _EVERYWHERE else host}:{self._ports[name]}"
+            self._ports[name] = ports.open_port(self._server, name, 0, ports.LOOPBACK)
+        return ports.reached_at(address, self._ports[name])
 
     async def infer(
         self,
@@ -123,7 +121,11 @@ class CoreReplica(GrpcMethods):
         return {name: port for name, port in self._ports.items() if name in self._wanted}
 
     async def __call__(self, request: Request) -> Forwarded:
-        """Answer a request of Serve's HTTP proxy, by the routes of the server's HTTP port."""
+        """Answer a request of Serve's HTTP proxy, by the routes of the server's HTTP port.
+
+        Raises CoreError(UNSUPPORTED) if the port requires certificates of clients.
+        """
+        ports.check_http(self._server)
         return Forwarded(self._forwarder)
 
     async def reconfigure(self, user_config: Mapping[str, Any]) -> None:

@@ -84,6 +84,7 @@ def test_the_autoscaling_of_the_documentation_is_valid():
         ({"num_replicas": "many"}, "num_replicas='many': give a number of at least 1"),
         ({"grpc_port": "70000"}, "grpc_port='70000': give the first port"),
         ({"log_verbose": "much"}, "log_verbose"),
+        ({"http_use_ssl_mutual": "true"}, "remove http_use_ssl_mutual"),
     ],
 )
 def test_a_wrong_argument_is_refused_with_its_name(options, text):

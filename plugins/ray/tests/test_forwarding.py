@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import socket
 import threading
 
 import numpy as np
 import pytest
 from core_ray.forwarding import HttpForwarder
+from core_ray.ports import open_port, reached_at
 
 import core
 
@@ -90,8 +92,12 @@ class Exchange:
 
 
 def pass_on(server, exchange):
+    return pass_on_to(f"http://127.0.0.1:{server.port}", exchange)
+
+
+def pass_on_to(url, exchange):
     async def run():
-        forwarder = HttpForwarder(f"http://127.0.0.1:{server.port}")
+        forwarder = HttpForwarder(url)
         try:
             await forwarder(exchange.scope, exchange.receive, exchange.send)
         finally:
@@ -122,6 +128,21 @@ def test_a_request_is_answered_by_the_routes_of_the_server(server):
     assert found.json["outputs"][0]["data"] == [2.0, 4.0]
     assert found.json["id"] == "mine"
     assert found.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+@pytest.mark.parametrize("address", ["::1", "::"])
+def test_a_server_at_an_address_of_ipv6_is_reached(address):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with core.Server() as server:
+        port = open_port(server, "http", 0, address)
+        found = pass_on_to(
+            f"http://{reached_at(address, port)}", Exchange("GET", "/v2/health/live")
+        )
+
+    assert found.status == 200
 
 
 def test_a_body_without_a_length_is_passed_on_in_its_pieces(server):

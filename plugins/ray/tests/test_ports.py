@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from core_ray.ports import open_port, taken_from
+from core_ray.ports import check_http, open_port, reached_at, taken_from
 
 import core
 
@@ -38,3 +38,24 @@ def test_an_address_of_another_machine_is_refused():
         pytest.raises(core.CoreError, match=r"cannot listen at '192\.0\.2\.1"),
     ):
         open_port(server, "http", 65535, "192.0.2.1")  # an address of no machine
+
+
+@pytest.mark.parametrize(
+    "address, reached",
+    [
+        ("10.0.0.1", "10.0.0.1:8100"),
+        ("0.0.0.0", "127.0.0.1:8100"),
+        ("::", "[::1]:8100"),
+        ("::1", "[::1]:8100"),
+        ("fd00::2", "[fd00::2]:8100"),
+    ],
+)
+def test_a_frontend_is_reached_where_it_listens(address, reached):
+    assert reached_at(address, 8100) == reached
+
+
+def test_a_port_that_requires_certificates_of_clients_is_out_of_reach_for_the_proxy():
+    check_http(core.Server(http_use_ssl=True))
+    with pytest.raises(core.CoreError, match="remove http_use_ssl_mutual") as found:
+        check_http(core.Server(http_use_ssl_mutual=True))
+    assert found.value.kind is core.Kind.UNSUPPORTED
