@@ -5,6 +5,7 @@ import time
 
 import grpc
 import pytest
+from core_router.targets import Purpose
 from routing.grpc_servers import Resetting, ScriptedGrpc, response
 from routing.requests import PATIENCE_S, until
 from routing.running import good
@@ -252,3 +253,95 @@ def test_a_server_that_ends_without_all_responses_is_a_failure(route, checked, s
 
     assert error.value.code() is grpc.StatusCode.UNAVAILABLE
     assert "without all responses" in error.value.details()
+
+
+def first_of_three(asked, has_one, is_lost, count=1):
+    """Answer each request `count` times of three; then be lost."""
+
+    def stream(requests, context):
+        for data in requests:
+            request = messages.ModelInferRequest.FromString(data)
+            for _ in range(count):
+                made = messages.ModelStreamInferResponse()
+                made.infer_response.CopyFrom(response(request.model_name, request.id))
+                yield made.SerializeToString()
+            has_one.set()
+            asked.append(request.id)
+        assert is_lost.wait(PATIENCE_S)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "lost")
+
+    return stream
+
+
+def lost_within(router, servers, stream, count=1):
+    """Return the status of a stream whose client has ended its side, after `count` of three responses."""
+    asked, has_one, is_lost = [], threading.Event(), threading.Event()
+    for each in servers:
+        each.stream = first_of_three(asked, has_one, is_lost, count)
+    found = stream(router)
+    found.send("m", id=1)
+    for _ in range(count):
+        found.receive()
+    found.end()
+    until(lambda: asked)
+    time.sleep(0.1)  # until the router knows
+    is_lost.set()
+    with pytest.raises(grpc.RpcError) as error:
+        found.receive()
+    return error.value.code()
+
+
+def test_responses_that_are_missing_of_a_server_without_an_index_are_no_good_end(
+    route, checked, servers, stream
+):
+    for each in checked:
+        each.index_status = 401
+    router = router_of(route, checked, *[each.port for each in servers])
+
+    assert lost_within(router, servers, stream) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_model_that_answers_a_request_twice_counts_as_decoupled(route, checked, servers, stream):
+    for each in checked:
+        each.config_status = 500
+    router = router_of(route, checked, *[each.port for each in servers])
+
+    assert lost_within(router, servers, stream, 2) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_second_response_is_none_to_the_next_request(route, checked, servers, stream):
+    def twice(requests, context):
+        first, second = (messages.ModelInferRequest.FromString(next(requests)) for _ in range(2))
+        for request in (first, first):
+            made = messages.ModelStreamInferResponse()
+            made.infer_response.CopyFrom(response(request.model_name, request.id))
+            yield made.SerializeToString()
+        context.abort(grpc.StatusCode.UNAVAILABLE, f"lost before {second.id}")
+
+    for each in servers:
+        each.stream = twice
+    found = stream(router_of(route, checked, *[each.port for each in servers]))
+    found.send("m", id=1)
+    found.send("m", id=2)
+    found.end()
+
+    assert [found.receive().infer_response.id for _ in range(2)] == ["1", "1"]
+    with pytest.raises(grpc.RpcError) as error:
+        found.receive()
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("is_readable_first", [True, False])
+def test_a_configuration_is_read_again(route, checked, servers, is_readable_first):
+    if not is_readable_first:
+        for each in checked:
+            each.config, each.config_status = DECOUPLED, 500
+    router = router_of(route, checked, *[each.port for each in servers])
+    models = [each.models["m"] for each in router.router.table.servers.values()]
+    assert not any(each.is_decoupled for each in models)
+
+    for each in checked:  # it is readable now; or a reload has changed it, and not the index
+        each.config, each.config_status = DECOUPLED, 200
+
+    until(lambda: all(each.is_decoupled for each in models))
+    assert router.router.table.for_model(Purpose.INFERENCE, "m", "").is_decoupled

@@ -114,7 +114,7 @@ class InferStream(Receiver):
     def end_when_idle(self) -> None:
         """End the stream, at once or when no request waits: the router ends."""
         self._ends_when_idle = True
-        if not self._turns and not any(each.decoupled for each in self._servers.values()):
+        if not self._turns and not any(each.has_decoupled for each in self._servers.values()):
             self.fail(UNAVAILABLE, "the router ends")
 
     # requests -------------------------------------------------------------
@@ -163,6 +163,7 @@ class InferStream(Receiver):
                 found.begin()
         else:
             stream.waiting.append(request)
+            stream.is_certain = stream.is_certain and bool(found.name)
             found.begin()
         message = request.message
         if (
@@ -247,7 +248,9 @@ class InferStream(Receiver):
             return
         if status == UNAVAILABLE:
             stream.server.checks_now.set()
-            if not had_decoupled and all(self._choice.moves(each) for each in waiting):
+            # Without an index, more responses may be missing than those that are known to be.
+            is_known = bool(waiting) or stream.is_certain
+            if not had_decoupled and is_known and all(map(self._choice.moves, waiting)):
                 for request in waiting:
                     self._router.metrics.retries["lost"] += 1
                     self._send(request)

@@ -61,6 +61,7 @@ class ServerStream:
 
     waiting      requests without their response, in order; one response each
     decoupled    model → its ServerModel, of models with any number of responses that had requests here
+    is_certain   whether the server's index says of all models of its requests how often they answer
     is_ended     whether the server takes no more requests on it
     """
 
@@ -68,7 +69,10 @@ class ServerStream:
         self.server = server
         self.waiting: deque[StreamRequest] = deque()
         self.decoupled: dict[str, ServerModel] = {}
+        self.is_certain = True
         self.is_ended = False
+        self._repeats = False  # whether a model has answered a request twice
+        self._answered_id = ""  # of the last response
         self._stream = stream
         self._scanner = MessageScanner()
         self._early: list[bytes] = []  # messages before the connection is open
@@ -97,14 +101,26 @@ class ServerStream:
         if self._attempt.link is not None:
             self._attempt.link.finish(self._attempt.id, None)
 
+    @property
+    def has_decoupled(self) -> bool:
+        """Whether any number of responses may follow: of models that are decoupled, or have shown to be."""
+        return self._repeats or bool(self.decoupled)
+
     def request_of(self, model: str, id: str) -> StreamRequest | None:
         """Return the request that a response is for; None if it is one of a decoupled model.
 
         model, id   of the response, "" for none
         """
-        if not self.waiting or (model and model in self.decoupled):
+        if model and model in self.decoupled:
+            return None
+        before, self._answered_id = self._answered_id, id
+        if not self.waiting:
+            self._repeats = self._repeats or bool(model)
             return None
         first = self.waiting[0]
+        if id and id == before and first.id != id:
+            self._repeats = True  # whatever the configuration said
+            return None
         if self.decoupled and not model and first.id != id:
             return None  # a decoupled model has refused a request
         return first
@@ -189,6 +205,6 @@ class ServerStream:
     def _end(self, status: int, text: str, block: bytes | None) -> None:
         if self.is_ended:
             return
-        had_decoupled = bool(self.decoupled)
+        had_decoupled = self.has_decoupled
         self._leave()
         self._stream.server_ended(self, status, text, block, had_decoupled)

@@ -24,6 +24,7 @@ from core_router.servers.tls import reason_of
 logger = logging.getLogger("core_router")
 
 _LEAST_S = 0.05  # between two checks, however many requests fail
+_MOST_READ_AGAIN = 4  # configurations of each sort in one check: a reload may have changed them
 
 
 class _Kind(NamedTuple):
@@ -70,7 +71,10 @@ class Watch:
         self.since_s = time()
         self._failures = 0
         self._index = b""
-        self._kinds: dict[str, _Kind] = {}  # of models whose configuration was read
+        self._kinds: dict[str, _Kind] = {}  # of models that were ready, the oldest first
+        self._unread: dict[
+            str, None
+        ] = {}  # those that were not readable as a whole, the oldest first
         self._begun = self._ended = 0  # numbers of the checks
         self._has_ended = asyncio.Condition()
 
@@ -128,6 +132,7 @@ class Watch:
             return
         self._index = b""  # a server that comes back may have other models
         self._kinds.clear()
+        self._unread.clear()
         if self._set(State.DOWN, reason):
             self.server.move_requests()
 
@@ -151,6 +156,7 @@ class Watch:
                 self._table.changed()
             return
         if data == self._index:
+            await self._read_again()
             return
         entries = orjson.loads(data)
         versions: dict[str, set[str]] = {}
@@ -160,7 +166,7 @@ class Watch:
                 found.add(str(each.get("version", "")))
         for name, ready in versions.items():
             if ready and name not in self._kinds:
-                self._kinds[name] = await self._kind_of(name)
+                await self._read_kind(name)
         self._take(versions)
         self._index = data
 
@@ -170,6 +176,7 @@ class Watch:
         for name in server.models.keys() - versions.keys():
             self._left.keep(server.models.pop(name))
             self._kinds.pop(name, None)
+            self._unread.pop(name, None)
         for name, ready in versions.items():
             found = server.models.get(name)
             if found is None:
@@ -181,14 +188,40 @@ class Watch:
         server.has_index = True
         self._table.changed()
 
-    async def _kind_of(self, name: str) -> _Kind:
-        """Return what the configurations of a model and of its steps say."""
-        kind, seen, left = _PLAIN, {name}, [name]
+    async def _read_again(self) -> None:
+        """Read a few configurations: some that were not readable, and those that were read longest ago."""
+        models = self.server.models
+        names = [*[*self._unread][:_MOST_READ_AGAIN], *[*self._kinds][:_MOST_READ_AGAIN]]
+        for name in dict.fromkeys(names):
+            found = models.get(name)
+            if found is None or not found.versions:
+                self._kinds.pop(name, None)  # read when the model is ready
+                self._unread.pop(name, None)
+                continue
+            await self._read_kind(name)
+            kind = self._kinds[name]
+            if kind != (found.is_stateful, found.is_decoupled):
+                found.is_stateful, found.is_decoupled = kind
+                self._table.changed()
+
+    async def _read_kind(self, name: str) -> None:
+        """Read what a model and its steps are. What was known stays if a configuration is not readable."""
+        kind, is_whole = await self._kind_of(name)
+        before = self._kinds.pop(name, kind)
+        self._kinds[name] = kind if is_whole else before
+        self._unread.pop(name, None)
+        if not is_whole:
+            self._unread[name] = None
+
+    async def _kind_of(self, name: str) -> tuple[_Kind, bool]:
+        """Return what the readable configurations say, and whether these are all."""
+        kind, seen, left, is_whole = _PLAIN, {name}, [name], True
         while left:
             path = f"/v2/models/{quote(left.pop(), safe='')}/config"
             status, data = await self._ask("GET", path)
             config = orjson.loads(data) if status == 200 else None
             if not isinstance(config, dict):
+                is_whole = False
                 continue
             policy = config.get("model_transaction_policy")
             is_decoupled = isinstance(policy, dict) and bool(policy.get("decoupled"))
@@ -198,7 +231,7 @@ class Watch:
             steps = set(_steps_of(config)) - seen
             seen |= steps
             left += steps
-        return kind
+        return kind, is_whole
 
     async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
         """Return status and body of a response. Raises aiohttp.ClientError, OSError or TimeoutError."""

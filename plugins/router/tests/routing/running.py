@@ -148,7 +148,7 @@ class Scripted:
     """
 
     configs: ClassVar[dict] = {}
-    index_status = 200
+    index_status = config_status = 200
 
     def __init__(self, thread, respond, tls=None):
         self._thread = thread
@@ -208,7 +208,8 @@ class Scripted:
                     writer.write(said(self.metrics, status=200 if self.metrics else 404))
                 elif line.endswith("/config HTTP/1.1"):
                     name = line.split("/")[3]
-                    writer.write(said(json.dumps(self.configs.get(name, self.config)).encode()))
+                    config = json.dumps(self.configs.get(name, self.config)).encode()
+                    writer.write(said(config, self.config_status))
                 else:
                     self.requests.append(line)
                     await self.respond(reader, writer, line, body)
