@@ -50,10 +50,13 @@ test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an en
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
 test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle, TVM, DALI
-	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py plugins/tfserving/tests/test_client.py plugins/tfserving/tests/test_documentation.py $(ARGS)
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/paddle $(ARGS)
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/tvm $(ARGS)
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/dali $(ARGS)
+	export CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other; \
+	status=0; tests() { .venv-formats/bin/python -m pytest --timeout=1800 "$$@" $(ARGS) || status=$$?; }; \
+	tests backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py plugins/tfserving/tests/test_client.py plugins/tfserving/tests/test_documentation.py; \
+	tests backends/paddle; \
+	tests backends/tvm; \
+	tests backends/dali; \
+	exit $$status
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)

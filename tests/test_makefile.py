@@ -16,6 +16,8 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(HANDED)}
 VERBS = re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
 
 
+STAMP = ".venv-formats/.test"
+
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
@@ -65,6 +67,27 @@ def test_wheels_need_the_tools_that_build_and_nothing_else(verb):
         "touch .venv/.tools",
         f".ci/wheels .venv/bin {verb} ",
     ]
+
+
+@needs_make
+def test_a_framework_whose_tests_fail_keeps_none_of_the_others_from_its_tests(tmp_path):
+    program = tmp_path / ".venv-formats" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *backends/tvm*) exit 3; esac\n')
+    program.chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    # What has been made is newer than all that it is made of.
+    run = ["make", f"--makefile={ROOT / 'Makefile'}", f"--assume-old={STAMP}", "test-formats"]
+    (tmp_path / STAMP).touch()
+
+    done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+
+    assert re.findall(r"^-m pytest .* (backends/\w+) *$", done.stdout, re.M) == [
+        "backends/paddle",
+        "backends/tvm",
+        "backends/dali",
+    ]
+    assert "Error 3" in done.stderr
 
 
 @needs_make
