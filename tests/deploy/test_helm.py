@@ -71,6 +71,11 @@ def rendered(values, name="demo"):
     return by_name
 
 
+def trigger_of(objects):
+    (found,) = objects["ScaledObject", "demo-core"]["spec"]["triggers"]
+    return found
+
+
 @pytest.fixture(params=VALUES)
 def objects(request):
     return rendered(VALUES[request.param])
@@ -205,12 +210,23 @@ def test_autoscaling_leaves_the_number_of_pods_to_the_scaler():
 
 def test_keda_asks_the_service_with_a_trigger_that_the_server_accepts():
     objects = rendered(VALUES["keda"])
-    (trigger,) = objects["ScaledObject", "demo-core"]["spec"]["triggers"]
+    trigger = trigger_of(objects)
 
     assert trigger["metadata"]["scalerAddress"] == "demo-core.models:8001"
     assert ("Service", "demo-core") in objects
     assert ("Service", "demo-core-pods") not in objects
     assert Trigger.of(trigger["metadata"], "demo") == Trigger(target=0.25)
+
+
+def test_keda_may_trust_a_private_authority():
+    scaling = {"by": "keda", "authenticationRef": {"name": "core-ca"}}
+    values = {"autoscaling": scaling, "tls": {"secret": "certificate"}}
+    private = trigger_of(rendered(values))
+    public = trigger_of(rendered({**values, "autoscaling": {"by": "keda"}}))
+
+    assert private["authenticationRef"] == {"name": "core-ca", "kind": "TriggerAuthentication"}
+    assert "authenticationRef" not in public
+    assert private["metadata"]["enableTLS"] == public["metadata"]["enableTLS"] == "true"
 
 
 def test_the_monitor_scrapes_each_pod_once():
@@ -250,6 +266,7 @@ def test_rules_and_dashboards_are_those_of_the_repository():
         ({"options": ["log-verbose"]}, "options"),
         ({"autoscaling": {"by": "keda", "min": 0}}, "min"),
         ({"autoscaling": {"waitSeconds": 0}}, "waitSeconds"),
+        ({"autoscaling": {"authenticationRef": {"kind": "Secret"}}}, "kind"),
         ({"ingress": {"enabled": True}}, "host"),
         ({"tokens": {"open": ["helth"]}}, "open"),
         ({"tokens": {"open": ["metrics"]}}, "open"),  # the probes need health
