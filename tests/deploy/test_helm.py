@@ -212,7 +212,10 @@ def test_keda_asks_the_service_with_a_trigger_that_the_server_accepts():
     objects = rendered(VALUES["keda"])
     trigger = trigger_of(objects)
 
-    assert trigger["metadata"]["scalerAddress"] == "demo-core.models:8001"
+    assert trigger["metadata"]["scalerAddress"] == "demo-core-signals.models:8001"
+    signals = objects["Service", "demo-core-signals"]["spec"]
+    assert [(each["name"], each["port"]) for each in signals["ports"]] == [("grpc", 8001)]
+    assert signals["publishNotReadyAddresses"] is True  # overloaded pods are not ready
     assert ("Service", "demo-core") in objects
     assert ("Service", "demo-core-pods") not in objects
     assert Trigger.of(trigger["metadata"], "demo") == Trigger(target=0.25)
@@ -229,14 +232,15 @@ def test_keda_may_trust_a_private_authority():
     assert private["metadata"]["enableTLS"] == public["metadata"]["enableTLS"] == "true"
 
 
-def test_the_monitor_scrapes_each_pod_once():
-    objects = rendered(ALL)
+@pytest.mark.parametrize(("by", "number"), [("hpa", 2), ("keda", 3)])
+def test_the_monitor_scrapes_each_pod_once(by, number):
+    objects = rendered({**ALL, "autoscaling": {"by": by}})
     selector = objects["ServiceMonitor", "demo-core"]["spec"]["selector"]
     (absent,) = selector["matchExpressions"]
     services = [each for (kind, _), each in objects.items() if kind == "Service"]
     chosen = [each for each in services if absent["key"] not in each["metadata"]["labels"]]
 
-    assert len(services) == 2
+    assert len(services) == number
     assert [each["metadata"]["name"] for each in chosen] == ["demo-core"]
 
 

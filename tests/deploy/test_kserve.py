@@ -204,6 +204,7 @@ def test_keda_asks_the_predictor_with_a_trigger_that_the_server_accepts():
 
     assert scaled["spec"]["scaleTargetRef"]["name"] == f"{name}-predictor"
     assert service["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "external"
+    assert signals["spec"]["publishNotReadyAddresses"] is True  # overloaded servers are not ready
     address = f"{signals['metadata']['name']}.default:{port['port']}"
     assert trigger["metadata"]["scalerAddress"] == address
     assert port["targetPort"] == parse(arguments("core", "m"), plugins.flags()).value("grpc_port")
