@@ -82,7 +82,7 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # what explain says; the supervisor of workers opens the ports and sockets on which their frontends listen.
 # The load generator sends the messages of gRPC, and has a route; captures observe calls, read their messages,
 # and have routes; the search for settings loads models over gRPC, and edits config.pbtxt as the check does.
-# Triton's module is the in-process frontend with other names.
+# Triton's module is the in-process frontend with other names. The memory of models is in the index over HTTP.
 EXTENDS_A_FRONTEND = {
     "plugins/bench": (
         "frontends.grpc.protocol",
@@ -105,6 +105,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/tfserving": ("frontends.grpc", "frontends.http"),
     "plugins/settings": ("frontends.http",),
     "plugins/traffic": ("frontends.grpc.options", "frontends.http"),
+    "plugins/memory_budget": ("frontends.http.index_members",),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
     "plugins/ray": ("frontends.grpc.options", "frontends.http.options"),

@@ -18,6 +18,7 @@ from frontends.http.codec.json_text import (
     read_json,
 )
 from frontends.http.codec.parameters import typed
+from frontends.http.index_members import IndexMembers
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 from frontends.shared.v2 import check_entries
@@ -28,13 +29,15 @@ _PIECE = 256 * 1024  # characters of base64, whole groups of four
 async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return all models with their versions; with {"ready": true} as body, only those that serve.
 
+    Plugins may add members to the entries (IndexMembers).
     A repository in the path is ignored. Raises CoreError(INVALID) for a malformed body.
     """
     document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
     if type(ready) is not bool:
         raise invalid("Invalid value for 'ready': expected a boolean")
-    return json_answer(await server.control.repository.index(ready))
+    entries = await server.control.repository.index(ready)
+    return json_answer(await IndexMembers.of(server).complete(entries))
 
 
 async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:

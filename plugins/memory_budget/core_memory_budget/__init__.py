@@ -52,7 +52,12 @@ def core_server_starting(server: InferenceServer) -> None:
     metrics = _metrics.pop(id(server.options), None) or MemoryMetrics()
     governor = _governors[id(server.models)] = Governor(server, metrics, Meter())
     _started[id(server)] = governor
-    server.control.add(ModelMemoryControl(lambda: governor))
+    control = ModelMemoryControl(lambda: governor)
+    server.control.add(control)
+    if MemoryOptions.of(server.options).measures:
+        from frontends.http.index_members import IndexMembers
+
+        IndexMembers.of(server).add("memory", control.by_version)
 
 
 @core.hookimpl

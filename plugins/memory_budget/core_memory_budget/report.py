@@ -28,6 +28,15 @@ async def report(governor: Governor) -> dict[str, Any]:
     }
 
 
+def sizes(governor: Governor) -> list[list[Any]]:
+    """Return [namespace or "", name, version, bytes by device] of each loaded version of this process."""
+    return [
+        [each.version.namespace or "", each.version.name, str(each.number), dict(each.bytes)]
+        for each in governor.account.entries
+        if each.version is not None and each.state == "loaded"
+    ]
+
+
 def _row(entry: Entry, waiting: dict[str, int]) -> dict[str, Any]:
     return {
         "name": str(name_of(entry.key)) if entry.version is None else entry.version.name,

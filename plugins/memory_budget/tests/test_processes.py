@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
+import tritonclient.http as triton_http
 from memory_budget.models import write_models
 from memory_budget.run import _await_ready
 from memory_budget.sampler import private_bytes
@@ -52,6 +53,12 @@ def ask(server, model):
         return json.loads(response.read())["outputs"][0]["data"][0]
 
 
+def index(server):
+    return triton_http.InferenceServerClient(
+        f"localhost:{server.ports.http}"
+    ).get_model_repository_index()
+
+
 def account(server):
     return get(server, "/control/model_memory.account")["result"]
 
@@ -69,11 +76,29 @@ def test_http_requests_find_more_models_than_memory(serve):
     (found,) = account(server)
     assert 1 <= len(loaded(found)) < MODELS
     assert found["used"]["host"] <= 36 << 20
-    index = urllib.request.Request(
-        f"http://localhost:{server.ports.http}/v2/repository/index", b"{}"
-    )
-    reasons = {row.get("reason") for row in json.loads(urllib.request.urlopen(index).read())}
-    assert "unloaded: memory" in reasons
+    assert "unloaded: memory" in {row.get("reason") for row in index(server)}
+
+
+def test_the_index_over_http_shows_the_memory_of_ready_versions_and_grpc_serves_as_before(serve):
+    server = serve("--memory-account=true")
+    ask(server, "m0")
+
+    rows = {row["name"]: row for row in index(server)}
+
+    (found,) = account(server)
+    (of_m0,) = [row["bytes"] for row in found["models"] if row["name"] == "m0"]
+    assert rows["m0"]["memory"] == of_m0
+    assert of_m0["host"] > 4 << 20
+    assert "memory" not in rows["m1"]
+    client = triton.InferenceServerClient(f"localhost:{server.ports.grpc}")
+    assert {row.name for row in client.get_model_repository_index().models} == rows.keys()
+
+
+def test_without_a_measurement_the_index_has_the_members_of_triton_only(serve):
+    server = serve()
+    ask(server, "m0")
+
+    assert all(row.keys() <= {"name", "version", "state", "reason"} for row in index(server))
 
 
 def test_grpc_requests_and_streams_wait_for_the_load(serve):
@@ -160,6 +185,17 @@ def test_each_of_two_workers_has_half_of_the_budget(serve):
     assert first["budget"] == second["budget"] == {"host": 36 << 20}
     assert loaded(first) or loaded(second)
     assert all(each["used"]["host"] <= 36 << 20 for each in (first, second))
+
+
+def test_the_index_shows_the_sum_of_the_workers(serve):
+    pytest.importorskip("core_workers")
+    server = serve("--workers=2", "--memory-account=true", "--load-on-request=false")
+
+    (of_m0,) = [row["memory"] for row in index(server) if row["name"] == "m0"]
+
+    rows = [row for each in account(server) for row in each["models"] if row["name"] == "m0"]
+    assert len(rows) == 2
+    assert of_m0 == {"host": sum(row["bytes"]["host"] for row in rows)}
 
 
 def test_the_example_asks_twelve_models_on_the_memory_of_three():
