@@ -229,6 +229,17 @@ def test_a_graph_begins_at_its_root_and_its_steps_have_names(name):
         assert {each["protocolVersion"] for each in models} == {"v1"}
 
 
+@pytest.mark.parametrize("name", of_kind(GRAPHS, "InferenceGraph"))
+def test_a_step_that_names_a_runtime_speaks_the_protocol_by_which_a_graph_calls_it(name):
+    """KServe calls it by the first protocol of the runtime that is v1 or v2."""
+    services = of_kind(SERVICES, "InferenceService")
+    for step in of_kind(GRAPHS, "InferenceGraph")[name]["spec"]["nodes"]["root"]["steps"]:
+        model = services[step["serviceName"]]["spec"]["predictor"]["model"]
+        if "runtime" in model:
+            first, *_ = runtimes()[model["runtime"]]["spec"]["protocolVersions"]
+            assert model["protocolVersion"] == first
+
+
 def test_graphs_show_each_type_of_router():
     found = {each["spec"]["nodes"]["root"]["routerType"] for each in documents(GRAPHS)}
 
