@@ -21,12 +21,14 @@ class IncomingBody:
     is_kept   whether all pieces so far are in `message`
     """
 
-    def __init__(self, router: Router, head: RequestHead):
+    def __init__(self, router: Router, head: RequestHead, most: int):
+        """Begin a body. most: bytes of it that are kept, as far as --kept-bytes has room for them."""
         self._router = router
         self._pieces = [head.passed_on]
         self._chunks = ChunkScanner() if head.body_size == CHUNKED else None
         self._left = head.body_size
         self._kept = 0
+        self._most = most
         self.is_kept = self._keep(max(self._left, 0))
 
     def take(self, data: bytes, at: int) -> tuple[bytes, bool]:
@@ -62,7 +64,7 @@ class IncomingBody:
     def _keep(self, size: int) -> bool:
         """Count bytes as kept. Return False if there would be too many."""
         limits, kept = self._router.limits, self._router.kept_bytes
-        if self._kept + size > limits.kept_body_bytes or kept + size > limits.kept_bytes:
+        if self._kept + size > self._most or kept + size > limits.kept_bytes:
             return False
         self._kept += size
         self._router.kept_bytes += size

@@ -14,7 +14,7 @@ from core_router.http.chunks import BadChunk
 from core_router.http.client_transport import ClientTransport
 from core_router.http.forward import ForwardedRequest
 from core_router.http.heads import CHUNKED, MOST_BYTES, UNTIL_CLOSE, BadHead, request_head
-from core_router.http.own_answers import handle
+from core_router.http.own_answers import differ, handle
 from core_router.http.responses import error_body, response
 from core_router.http.sequence_parameters import names_sequence, sequence_of
 from core_router.targets import Purpose, Target
@@ -141,7 +141,10 @@ class ClientConnection(ClientTransport):
         if head.expects:
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._phase = _RECEIVING
-        self._body = IncomingBody(self._router, head)
+        # The model is in the body: it is read as a whole, however large.
+        is_named = self._route is not None and self._route.purpose is Purpose.NAMED_IN_BODY
+        most = limits.kept_bytes if is_named else limits.kept_body_bytes
+        self._body = IncomingBody(self._router, head, most)
         if not self._body.is_kept:
             self._stream(self._body.message)
         self._receive(data, at)
@@ -177,6 +180,14 @@ class ClientConnection(ClientTransport):
         if route.purpose in (Purpose.EVERY, Purpose.INDEX) or route.is_stateful:
             most = self._router.limits.kept_body_bytes
             self.refuse(413, f"the body is larger than --kept-body-bytes={most}")
+            return
+        if route.purpose is Purpose.NAMED_IN_BODY and differ(self._router.table.in_use()):
+            most = self._router.limits.kept_bytes
+            self.refuse(
+                413,
+                "the model in the body decides which server gets it, but the router has no room for "
+                f"the body: --kept-bytes={most} of all requests; raise that, or try again later",
+            )
             return
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))

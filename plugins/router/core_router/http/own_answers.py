@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from core_router.http.client import ClientConnection
     from core_router.http.heads import RequestHead
     from core_router.router import Router
+    from core_router.servers.server import Server
     from core_router.servers.table import Route
 
 
@@ -44,6 +45,12 @@ def handle(
             client.forward(route, message, body_at)
         else:
             client.run(_look_and_forward(router, client, route.target, message, body_at))
+
+
+def differ(servers: list[Server]) -> bool:
+    """Return whether a request for a model may reach a server without it."""
+    found = [{name: each.versions for name, each in server.models.items()} for server in servers]
+    return any(each != found[0] for each in found)
 
 
 async def _answer_of_all(

@@ -1,0 +1,63 @@
+"""OpenAI's routes through the router: the model is in the body, or a name with slashes in the path."""
+
+import json
+
+import pytest
+from routing.requests import ask
+from routing.running import said
+
+
+def of(model):
+    """Return a script that answers requests for one model only."""
+
+    async def answer(reader, writer, line, body):
+        has = json.dumps(f"{model}").encode() in body
+        writer.write(said(f"{model} {len(body)}".encode() if has else b"{}", 200 if has else 404))
+
+    return answer
+
+
+@pytest.fixture
+def two(scripted, route):
+    """Return a function that makes a router before two servers, each with a model: a, and b."""
+
+    def make(limits=None):
+        servers = [scripted(of(name)) for name in ("a", "b")]
+        for each, name in zip(servers, ("a", "b"), strict=True):
+            each.index = [{"name": name, "version": "1", "state": "READY"}]
+        return servers, route([each.name for each in servers], limits)
+
+    return make
+
+
+def chat(model, size):
+    """Return a request with an image of `size` bytes before its model."""
+    image = {"type": "image_url", "image_url": {"url": "data:," + "x" * size}}
+    return {"messages": [{"role": "user", "content": [image]}], "model": model}
+
+
+def test_a_large_body_reaches_a_server_with_its_model(two):
+    _, router = two({"kept_body_bytes": 1000})
+
+    for model in "abababab":
+        reply = ask(router.port, "/v1/chat/completions", chat(model, 3_000_000))
+        assert (reply.status, reply.body[:1]) == (200, model.encode())
+
+    assert router.metric("core_router_kept_bytes") == 0
+
+
+def test_a_body_without_room_is_refused_if_its_model_decides(two):
+    servers, router = two({"kept_bytes": 100_000})
+
+    reply = ask(router.port, "/v1/chat/completions", chat("a", 1_000_000))
+
+    assert reply.status == 413
+    assert "--kept-bytes=100000" in reply.json["error"]
+    assert not any(each.requests for each in servers)
+    assert ask(router.port, "/v1/chat/completions", chat("a", 50_000)).status == 200
+
+
+def test_a_body_without_room_passes_if_all_servers_have_the_same_models(scripted, route):
+    router = route([scripted(of("m")).name for _ in range(2)], {"kept_bytes": 100_000})
+
+    assert ask(router.port, "/v1/chat/completions", chat("m", 1_000_000)).status == 200
