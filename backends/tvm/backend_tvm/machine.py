@@ -61,11 +61,13 @@ class LoadedModule:
 
     def _load(self) -> Any:
         """Load a copy with a name of its own: the linker would take a replaced file for the old one."""
+        ffi: Any = importlib.import_module("tvm_ffi")
         try:
             with tempfile.TemporaryDirectory(prefix="core-tvm-") as folder:
                 copy = Path(folder) / self._read.library.name
                 shutil.copyfile(self._read.library, copy)
-                return self._tvm.runtime.load_module(str(copy))
+                # TVM would keep the library in memory until the process ends.
+                return ffi.load_module(str(copy), keep_module_alive=False)
         except Exception as error:
             raise unreadable(
                 self._read.library,
