@@ -1,6 +1,6 @@
 """Combined: requests that all servers answer, and one answer made of theirs.
 
-request ─► every server ─► [Combined] ─► index, statistics, or "done by all"
+request ─► every server ─► [Combined] ─► index, list, statistics, or "done by all"
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class Combined:
             return 502, error_body("a server's answer is not JSON")
         if target.purpose is Purpose.INDEX:
             return 200, orjson.dumps(merged_index(found))
+        if target.purpose is Purpose.LIST:
+            return 200, orjson.dumps(merged_list(value for _, value in found))
         return 200, orjson.dumps(merged_statistics(value for _, value in found))
 
     async def _ask(self, server: Server, head: RequestHead, body: bytes) -> _Answer:
@@ -142,6 +144,15 @@ def merged_index(found: Iterable[tuple[Server, _Json]]) -> list[dict[str, _Json]
             entry["reason"] = "; ".join(other)
         merged.append(entry)
     return merged
+
+
+def merged_list(found: Iterable[_Json]) -> dict[str, _Json]:
+    """Return one list of models in OpenAI's form: those of all servers, each once."""
+    models: dict[str, _Json] = {}
+    for each in found:
+        for model in (each.get("data") or ()) if isinstance(each, dict) else ():
+            models.setdefault(model["id"], model)
+    return {"object": "list", "data": list(models.values())}
 
 
 def merged_statistics(found: Iterable[_Json]) -> dict[str, _Json]:

@@ -1,9 +1,10 @@
 """OpenAI's routes through the router: the model is in the body, or a name with slashes in the path."""
 
 import json
+from functools import partial
 
 import pytest
-from routing.requests import ask
+from routing.requests import ask, until
 from routing.running import said
 
 
@@ -61,3 +62,52 @@ def test_a_body_without_room_passes_if_all_servers_have_the_same_models(scripted
     router = route([scripted(of("m")).name for _ in range(2)], {"kept_bytes": 100_000})
 
     assert ask(router.port, "/v1/chat/completions", chat("m", 1_000_000)).status == 200
+
+
+def test_the_form_of_a_transcription_reaches_a_server_with_its_model(two):
+    _, router = two()
+    form = b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\n"%b"\r\n--x--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+
+    for model in (b"a", b"b") * 4:
+        body = form.replace(b'"%b"', model) + b'"%b"' % model  # an epilogue, for the script
+        reply = ask(router.port, "/v1/audio/transcriptions", body, headers=headers)
+        assert (reply.status, reply.body[:1]) == (200, model)
+
+
+@pytest.mark.parametrize("action", ["load", "unload"])
+def test_all_servers_load_and_unload(two, action):
+    servers, router = two()
+    path = f"/v1/models/org/new/{action}"
+
+    reply = ask(router.port, path, {"names": ["a", "b"]})
+
+    assert reply.status == 200
+    assert [each.requests for each in servers] == [[f"POST {path} HTTP/1.1"]] * 2
+
+
+def test_a_name_with_slashes_reaches_its_server(two):
+    servers, router = two()
+    servers[1].index = [{"name": "org/m", "version": "1", "state": "READY"}]
+    until(lambda: "org/m" in router.router.table.servers[servers[1].name].models)
+
+    for _ in range(6):
+        ask(router.port, "/v1/models/org/m")
+
+    assert not servers[0].requests and len(servers[1].requests) == 6
+
+
+def test_the_list_has_the_models_of_all_servers(two):
+    servers, router = two()
+
+    async def listed(reader, writer, line, body, models=()):
+        entries = [{"id": name, "object": "model", "created": 1} for name in models]
+        writer.write(said(json.dumps({"object": "list", "data": entries}).encode()))
+
+    servers[0].respond = partial(listed, models=("a", "both"))
+    servers[1].respond = partial(listed, models=("both", "b"))
+
+    found = ask(router.port, "/v1/models").json
+
+    assert found["object"] == "list"
+    assert sorted(each["id"] for each in found["data"]) == ["a", "b", "both"]

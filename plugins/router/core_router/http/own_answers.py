@@ -36,7 +36,7 @@ def handle(
     elif purpose is Purpose.READY:
         is_ready = router.table.is_ready() and not router.is_draining
         client.answer(200 if is_ready else 503, b"")
-    elif purpose in (Purpose.EVERY, Purpose.INDEX, Purpose.STATISTICS):
+    elif purpose in (Purpose.EVERY, Purpose.INDEX, Purpose.LIST, Purpose.STATISTICS):
         client.run(_answer_of_all(router, client, head, route.target, message[body_at:]))
     else:
         if purpose is Purpose.NAMED_IN_BODY:

@@ -1,10 +1,11 @@
-"""What the JSON of a request says about its sequence and its model. Its body may be in chunks.
+"""What the body of a request says about its sequence and its model. Its body may be in chunks.
 
 body ─► [sequence_of] ─► identifier, is_start, is_end
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -13,6 +14,15 @@ from core_router.choice.sequences import SequenceParameters
 from core_router.http.chunks import without_chunks
 
 _NAME = b'"sequence_id"'
+# Of a form. A client must not make the router search for long.
+_MOST_PARTS = 100
+_MOST_FIELD = 2048  # bytes of a field with its headers
+_MODEL_FIELD = re.compile(
+    rb"(?:[^\r\n]+\r\n)*?content-disposition:\s*form-data;"
+    rb'[^\r\n]*\bname="?model"?[ \t]*(?:;[^\r\n]*)?\r\n'
+    rb"(?:[^\r\n]+\r\n)*\r\n([^\r\n]*)\r\n",
+    re.IGNORECASE,
+)
 
 
 def names_sequence(message: bytes, body_at: int, json_size: int) -> bool:
@@ -54,13 +64,31 @@ def sequence_of(body: bytes, json_size: int) -> SequenceParameters | None:
 
 
 def model_in(body: bytes) -> str:
-    """Return the name of the model in the JSON of a request; "" if it has none."""
+    """Return the name of the model in the JSON or the form of a request; "" if it has none."""
+    text = _json(body, -1)
+    if text.startswith(b"--"):
+        return _model_of_form(text)
     try:
-        found: Any = orjson.loads(_json(body, -1))
+        found: Any = orjson.loads(text)
     except orjson.JSONDecodeError:
         return ""
     name = found.get("model") if isinstance(found, dict) else None
     return name if isinstance(name, str) else ""
+
+
+def _model_of_form(form: bytes) -> str:
+    """Return the field `model` of multipart/form-data, if it is among the first parts."""
+    boundary, at = form[: form.find(b"\r\n")], 0
+    for _ in range(_MOST_PARTS):
+        begin = at + len(boundary) + 2
+        # Only there: a file may contain what looks like a field.
+        field = _MODEL_FIELD.match(form, begin, begin + _MOST_FIELD)
+        if field is not None:
+            return field[1].decode("utf-8", "replace")
+        at = form.find(b"\r\n" + boundary, begin - 2) + 2
+        if at == 1:
+            break
+    return ""
 
 
 def _json(body: bytes, json_size: int) -> bytes:

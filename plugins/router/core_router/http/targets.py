@@ -17,14 +17,19 @@ _OF_MODEL = re.compile(_MODEL + r"(?:/.*)?")
 _PREDICTION = re.compile(
     r"/v1/models/(?P<model>[^/:]+)(?:/(?:versions|labels)/[^/:]+)?:(?:predict|classify|regress|explain)"
 )
-_V1_MODEL = re.compile(r"/v1/models/(?P<model>[^/:]+)(?:/.*)?")
+# Names may have slashes here, as those of the hubs do.
+_V1_MODEL = re.compile(
+    r"/v1/models/(?P<model>[^:]+?)(?:/(?:versions|labels)/[^/:]+)?(?:/metadata)?"
+)
 # Settings of the server itself: all servers get the same. GET asks one of them.
 _SETTINGS = re.compile(
-    r"/v2/(?:repository/models/[^/]+/(?:load|unload)|logging|(?:models/[^/]+/)?trace/setting"
+    r"/v1/models/.+/(?:load|unload)"
+    r"|/v2/(?:repository/models/[^/]+/(?:load|unload)|logging|(?:models/[^/]+/)?trace/setting"
     r"|(?:system|cuda)sharedmemory(?:/region/[^/]+)?/(?:register|unregister))"
 )
 _BY_BODY = re.compile(
-    r"/v1/(?:chat/completions|completions|embeddings|responses|messages(?:/count_tokens)?|rerank)"
+    r"/v1/(?:chat/completions|completions|embeddings|responses|messages(?:/count_tokens)?|rerank"
+    r"|audio/(?:transcriptions|translations))"
     r"|/(?:de)?tokenize"
 )
 
@@ -43,6 +48,8 @@ def target_of(method: bytes, path: bytes) -> Target:
     text = _decoded(path)
     if (purpose := _PLAIN.get(text)) is not None:
         return Target(purpose)
+    if method == b"GET" and text == "/v1/models":
+        return Target(Purpose.LIST)
     if method != b"GET" and _SETTINGS.fullmatch(text):
         return Target(Purpose.EVERY)
     if method == b"POST":
