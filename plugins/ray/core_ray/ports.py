@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import CoreError, Kind, invalid, unsupported
 from frontends.http.options import HttpOptions
-from frontends.shared.inherited_sockets import address_of
 
 if TYPE_CHECKING:
     import core
@@ -62,7 +61,8 @@ def open_port(server: core.Server, name: str, first: int, address: str) -> int:
 
 def reached_at(address: str, port: int) -> str:
     """Return host:port at which this machine reaches a frontend that listens at an address, as in a URL."""
-    return address_of(_REACHED.get(address, address), port)
+    host = _REACHED.get(address, address)
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 def check_http(server: core.Server) -> None:
