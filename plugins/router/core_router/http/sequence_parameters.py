@@ -17,12 +17,8 @@ _NAME = b'"sequence_id"'
 # Of a form. A client must not make the router search for long.
 _MOST_PARTS = 100
 _MOST_FIELD = 2048  # bytes of a field with its headers
-_MODEL_FIELD = re.compile(
-    rb"(?:[^\r\n]+\r\n)*?content-disposition:\s*form-data;"
-    rb'[^\r\n]*\bname="?model"?[ \t]*(?:;[^\r\n]*)?\r\n'
-    rb"(?:[^\r\n]+\r\n)*\r\n([^\r\n]*)\r\n",
-    re.IGNORECASE,
-)
+_DISPOSITION = b"content-disposition:"
+_NAMES_MODEL = re.compile(rb"""\bname=(?:model|"model")[ \t]*(?:;|$)""", re.IGNORECASE)
 
 
 def names_sequence(message: bytes, body_at: int, json_size: int) -> bool:
@@ -82,13 +78,17 @@ def _model_of_form(form: bytes) -> str:
     for _ in range(_MOST_PARTS):
         begin = at + len(boundary) + 2
         # Only there: a file may contain what looks like a field.
-        field = _MODEL_FIELD.match(form, begin, begin + _MOST_FIELD)
-        if field is not None:
-            return field[1].decode("utf-8", "replace")
+        head, _, rest = form[begin : begin + _MOST_FIELD].partition(b"\r\n\r\n")
+        if any(map(_names_model, head.split(b"\r\n"))) and (end := rest.find(b"\r\n")) >= 0:
+            return rest[:end].decode("utf-8", "replace")
         at = form.find(b"\r\n" + boundary, begin - 2) + 2
         if at == 1:
             break
     return ""
+
+
+def _names_model(header: bytes) -> bool:
+    return header.lower().startswith(_DISPOSITION) and bool(_NAMES_MODEL.search(header))
 
 
 def _json(body: bytes, json_size: int) -> bytes:
