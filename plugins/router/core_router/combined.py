@@ -147,12 +147,25 @@ def merged_index(found: Iterable[tuple[Server, _Json]]) -> list[dict[str, _Json]
 
 
 def merged_list(found: Iterable[_Json]) -> dict[str, _Json]:
-    """Return one list of models in OpenAI's form: those of all servers, each once."""
+    """Return one list of models: those of all servers, each once. In OpenAI's form, else in KServe's."""
     models: dict[str, _Json] = {}
+    names: set[str] = set()
+    is_openai = False
     for each in found:
-        for model in (each.get("data") or ()) if isinstance(each, dict) else ():
-            models.setdefault(model["id"], model)
+        data, plain = (_list_in(each, "data"), _list_in(each, "models"))
+        is_openai = is_openai or data is not None
+        for model in data or ():
+            if isinstance(model, dict) and isinstance(model.get("id"), str):
+                models.setdefault(model["id"], model)
+        names.update(name for name in plain or () if isinstance(name, str))
+    if names and not is_openai:
+        return {"models": sorted(names)}
     return {"object": "list", "data": list(models.values())}
+
+
+def _list_in(answer: _Json, member: str) -> list[_Json] | None:
+    found = answer.get(member) if isinstance(answer, dict) else None
+    return found if isinstance(found, list) else None
 
 
 def merged_statistics(found: Iterable[_Json]) -> dict[str, _Json]:

@@ -39,6 +39,11 @@ class Limits:
     client_s: float = 30.0
     connect_s: float = 2.0
 
+    @property
+    def named_body_bytes(self) -> int:
+        """Largest body that is kept because it names its model. One client must leave room for others."""
+        return min(self.kept_bytes, max(self.kept_body_bytes, self.kept_bytes // 8))
+
 
 @dataclass(frozen=True)
 class RouterOptions:

@@ -1,9 +1,12 @@
 """OpenAI's routes through the router: the model is in the body, or a name with slashes in the path."""
 
 import json
+import socket
 from functools import partial
 
 import pytest
+from core_router.combined import merged_list
+from core_router.http.sequence_parameters import model_in
 from routing.requests import ask, until
 from routing.running import said
 
@@ -56,6 +59,52 @@ def test_a_body_without_room_is_refused_if_its_model_decides(two):
     assert "--kept-bytes=100000" in reply.json["error"]
     assert not any(each.requests for each in servers)
     assert ask(router.port, "/v1/chat/completions", chat("a", 50_000)).status == 200
+
+
+def test_bytes_that_have_not_come_take_no_room(two):
+    _, router = two({"kept_bytes": 1_000_000, "kept_body_bytes": 1_000_000})
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: r\r\nContent-Length: 900000\r\n\r\n{"
+
+    with socket.create_connection(("127.0.0.1", router.port)) as slow:
+        slow.sendall(head)
+        until(lambda: router.metric("core_router_kept_bytes") == 1)
+        reply = ask(router.port, "/v1/chat/completions", chat("a", 800_000))
+
+    assert reply.status == 200
+
+
+def test_a_body_for_which_there_is_no_room_now_may_be_sent_again(two):
+    _, router = two({"kept_bytes": 1_000_000, "kept_body_bytes": 1_000_000})
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: r\r\nContent-Length: 900000\r\n\r\n"
+
+    with socket.create_connection(("127.0.0.1", router.port)) as slow:
+        slow.sendall(head + b" " * 500_000)
+        until(lambda: router.metric("core_router_kept_bytes") >= 500_000)
+        reply = ask(router.port, "/v1/chat/completions", chat("a", 800_000))
+
+    assert reply.status == 503
+    assert "--kept-bytes=1000000" in reply.json["error"]
+
+
+def test_the_model_of_a_body_with_millions_of_lists_is_not_read():
+    many = b'{"model": "a", "x": [' + b"[]," * 1_000_001 + b"0]}"
+
+    assert (model_in(b'{"model": "a"}'), model_in(many)) == ("a", "")
+
+
+@pytest.mark.parametrize(
+    "answers,merged",
+    [
+        ([{"models": ["b"]}, {"models": ["a", "b"]}], {"models": ["a", "b"]}),
+        ([{"data": [{"id": "m"}]}, {"models": ["a"]}], {"object": "list", "data": [{"id": "m"}]}),
+        (
+            [{"data": 5}, {"data": [{}, 7, {"id": "m"}]}, []],
+            {"object": "list", "data": [{"id": "m"}]},
+        ),
+    ],
+)
+def test_lists_of_other_forms_are_merged_too(answers, merged):
+    assert merged_list(answers) == merged
 
 
 def test_a_body_without_room_passes_if_all_servers_have_the_same_models(scripted, route):

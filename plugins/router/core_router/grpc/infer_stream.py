@@ -249,7 +249,7 @@ class InferStream(Receiver):
         if status == UNAVAILABLE:
             stream.server.checks_now.set()
             # Without an index, more responses may be missing than those that are known to be.
-            is_known = bool(waiting) or stream.is_certain
+            is_known = stream.is_certain or (bool(waiting) and not stream.has_answered)
             if not had_decoupled and is_known and all(map(self._choice.moves, waiting)):
                 for request in waiting:
                     self._router.metrics.retries["lost"] += 1

@@ -62,6 +62,7 @@ class ServerStream:
     waiting      requests without their response, in order; one response each
     decoupled    model → its ServerModel, of models with any number of responses that had requests here
     is_certain   whether the server's index says of all models of its requests how often they answer
+    has_answered whether a response has come for a request of a model that is not known to be decoupled
     is_ended     whether the server takes no more requests on it
     """
 
@@ -70,6 +71,7 @@ class ServerStream:
         self.waiting: deque[StreamRequest] = deque()
         self.decoupled: dict[str, ServerModel] = {}
         self.is_certain = True
+        self.has_answered = False
         self.is_ended = False
         self._repeats = False  # whether a model has answered a request twice
         self._answered_id = ""  # of the last response
@@ -113,6 +115,7 @@ class ServerStream:
         """
         if model and model in self.decoupled:
             return None
+        self.has_answered = True
         before, self._answered_id = self._answered_id, id
         if not self.waiting:
             self._repeats = self._repeats or bool(model)

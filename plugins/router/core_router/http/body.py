@@ -29,7 +29,8 @@ class IncomingBody:
         self._left = head.body_size
         self._kept = 0
         self._most = most
-        self.is_kept = self._keep(max(self._left, 0))
+        # Bytes count when they come: a client must not hold room for bytes that it never sends.
+        self.is_kept = self._has_room(max(self._left, 0))
 
     def take(self, data: bytes, at: int) -> tuple[bytes, bool]:
         """Take the bytes of `data` from `at` on. Return those of this body, and whether they end it.
@@ -39,12 +40,11 @@ class IncomingBody:
         if self._chunks is not None:
             end = self._chunks.feed(data, at)
             is_last = self._chunks.done
-            if self.is_kept and not self._keep(end - at):
-                self.is_kept = False
         else:
             end = min(len(data), at + self._left)
             self._left -= end - at
             is_last = not self._left
+        self.is_kept = self.is_kept and self._keep(end - at)
         piece = data if at == 0 and end == len(data) else data[at:end]
         if self.is_kept:
             self._pieces.append(piece)
@@ -63,9 +63,12 @@ class IncomingBody:
 
     def _keep(self, size: int) -> bool:
         """Count bytes as kept. Return False if there would be too many."""
-        limits, kept = self._router.limits, self._router.kept_bytes
-        if self._kept + size > self._most or kept + size > limits.kept_bytes:
+        if not self._has_room(size):
             return False
         self._kept += size
         self._router.kept_bytes += size
         return True
+
+    def _has_room(self, size: int) -> bool:
+        limits, kept = self._router.limits, self._router.kept_bytes
+        return self._kept + size <= self._most and kept + size <= limits.kept_bytes

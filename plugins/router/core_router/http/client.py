@@ -141,9 +141,10 @@ class ClientConnection(ClientTransport):
         if head.expects:
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._phase = _RECEIVING
-        # The model is in the body: it is read as a whole, however large.
-        is_named = self._route is not None and self._route.purpose is Purpose.NAMED_IN_BODY
-        most = limits.kept_bytes if is_named else limits.kept_body_bytes
+        most = limits.kept_body_bytes
+        # The model is in the body: a larger one is read as a whole, too. Chunks would have to be joined.
+        if self._route is not None and self._route.purpose is Purpose.NAMED_IN_BODY:
+            most = most if head.body_size == CHUNKED else limits.named_body_bytes
         self._body = IncomingBody(self._router, head, most)
         if not self._body.is_kept:
             self._stream(self._body.message)
@@ -182,18 +183,31 @@ class ClientConnection(ClientTransport):
             self.refuse(413, f"the body is larger than --kept-body-bytes={most}")
             return
         if route.purpose is Purpose.NAMED_IN_BODY and differ(self._router.table.in_use()):
-            most = self._router.limits.kept_bytes
-            self.refuse(
-                413,
-                "the model in the body decides which server gets it, but the router has no room for "
-                f"the body: --kept-bytes={most} of all requests; raise that, or try again later",
-            )
+            self._refuse_named(head)
             return
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))
         # The variable keeps it, here and below: a refusal ends it within `start`.
         request = self.request = ForwardedRequest(self._router, self, head, route)
         request.start(first, False)
+
+    def _refuse_named(self, head: RequestHead) -> None:
+        """Refuse a body that names the model, and is not kept as a whole."""
+        limits = self._router.limits
+        text = "the model in the body decides which server gets it, but the router has no room for the body"
+        if head.body_size == CHUNKED:
+            most = limits.kept_body_bytes
+            self.refuse(
+                413, f"{text}: --kept-body-bytes={most} in chunks; send it with Content-Length"
+            )
+        elif head.body_size > limits.named_body_bytes:
+            most = limits.named_body_bytes
+            self.refuse(
+                413,
+                f"{text}: {most} bytes at most, of --kept-bytes={limits.kept_bytes}; raise that",
+            )
+        else:
+            self.refuse(503, f"{text} now: --kept-bytes={limits.kept_bytes} of all requests", 1)
 
     def _dispatch(self, message: bytes, body_at: int) -> None:
         """Answer a request that has come as a whole, or forward it.

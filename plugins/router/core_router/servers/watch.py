@@ -198,7 +198,14 @@ class Watch:
                 self._kinds.pop(name, None)  # read when the model is ready
                 self._unread.pop(name, None)
                 continue
-            await self._read_kind(name)
+            try:
+                await self._read_kind(name)
+            except (aiohttp.ClientError, OSError, asyncio.TimeoutError):
+                # One model must not make the server down. The others come first in the next check.
+                self._kinds[name] = self._kinds.pop(name, _PLAIN)
+                self._unread.pop(name, None)
+                self._unread[name] = None
+                return
             kind = self._kinds[name]
             if kind != (found.is_stateful, found.is_decoupled):
                 found.is_stateful, found.is_decoupled = kind
@@ -219,7 +226,7 @@ class Watch:
         while left:
             path = f"/v2/models/{quote(left.pop(), safe='')}/config"
             status, data = await self._ask("GET", path)
-            config = orjson.loads(data) if status == 200 else None
+            config = _json(data) if status == 200 else None
             if not isinstance(config, dict):
                 is_whole = False
                 continue
@@ -244,6 +251,14 @@ class Watch:
             **self._arguments,
         ) as response:
             return response.status, await response.read()
+
+
+def _json(data: bytes) -> Any:
+    """Return what the JSON says; None for other bytes."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _steps_of(config: Mapping[str, Any]) -> list[str]:
