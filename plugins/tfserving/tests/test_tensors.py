@@ -86,6 +86,8 @@ def test_fewer_values_repeat_the_last_one():
     assert read(tensor(dtypes.INT32, [2])).array.tolist() == [0, 0]
     texts = read(tensor(dtypes.BYTES, [3], string_val=[b"a"])).array.tolist()
     assert texts == [b"a", b"a", b"a"]
+    texts = read(tensor(dtypes.BYTES, [2], string_val=[b"a\0"])).array.tolist()
+    assert texts == [b"a\0", b"a\0"]
 
 
 def test_numbers_may_come_in_several_fields_and_unpacked():

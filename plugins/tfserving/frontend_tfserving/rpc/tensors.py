@@ -145,8 +145,10 @@ def _filled(dtype: DataType, values: Any, count: int) -> Any:
     if len(values) == count:
         return values
     none = b"" if dtype is dtypes.BYTES else 0
-    found = np.full(count, values[-1] if len(values) else none, dtype.numpy)
+    # np.full would take NULs at the end of a text for padding.
+    found = np.empty(count, dtype.numpy)
     found[: len(values)] = values
+    found[len(values) :] = values[-1] if len(values) else none
     return found
 
 
