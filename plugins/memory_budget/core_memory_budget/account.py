@@ -41,6 +41,7 @@ class Entry:
     source        where the numbers come from
     exact         whether nothing else was loaded or unloaded while it was measured
     version       None while its memory is only reserved
+    in_processes  whether it has, or once had, processes of its own, whose memory grows
     own           bytes of `bytes` on the host that are in this process, not in processes of its own
     """
 
@@ -55,6 +56,7 @@ class Entry:
     loaded_at: float = 0.0
     load_s: float = 0.0
     own: int = 0
+    in_processes: bool = False
 
 
 class Account:

@@ -82,9 +82,8 @@ class Refresher:
             pass
 
     def _grows(self) -> bool:
-        return any(
-            each.version is not None
-            and each.source != "backend"
-            and self._measuring.pids(each.version)
-            for each in self._account.entries
-        )
+        # A process that is started again has no pid for a while, so what once had one counts.
+        for each in self._account.entries:
+            if each.version is not None and each.source != "backend":
+                each.in_processes = each.in_processes or bool(self._measuring.pids(each.version))
+        return any(each.in_processes for each in self._account.entries)

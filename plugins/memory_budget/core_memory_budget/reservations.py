@@ -129,19 +129,36 @@ class Reservations:
         """
         if self._excess():
             async with self._turn:  # a load that waits for memory may unload enough
-                excess, found = self._excess(), self._candidates()
-                chosen = victims(excess, found, self._level)
-                if chosen is None:
-                    chosen = [each for each in found if any(map(each.bytes.get, excess))]
-                if excess and chosen:
-                    await self._unload(chosen, self._loop.time() + self._wait_s)
+                chosen = self._chosen_for_excess()
+            # Outside of the turn: loads must not wait for the requests of these models.
+            if chosen:
+                await self._unload(chosen, self._loop.time() + self._wait_s)
         excess = self._excess()
-        self._warn_of(excess)
+        if not self._is_loading():
+            self._warn_of(excess)
         return bool(excess)
 
+    def _chosen_for_excess(self) -> Sequence[Candidate]:
+        excess, found = self._excess(), self._candidates()
+        if not excess:
+            return []
+        chosen = victims(excess, found, self._level)
+        if chosen is not None:
+            return chosen
+        # A version that is loading may be the one that takes too much, or end the one before it: look again.
+        if self._is_loading():
+            return []
+        return [each for each in found if any(map(each.bytes.get, excess))]
+
+    def _is_loading(self) -> bool:
+        return any(each.state == "LOADING" for each in self._manager.versions())
+
     def _excess(self) -> Bytes:
-        """Return device → bytes of models beyond its budget, for each device where there are any."""
-        used = self._account.used()
+        """Return device → bytes of models beyond its budget, for each device where there are any.
+
+        The memory of models that are being unloaded is about to go.
+        """
+        used = added(each.bytes for each in self._account.entries if each.state != "unloading")
         over = {device: used.get(device, 0) - size for device, size in self.budget.items()}
         return {device: size for device, size in over.items() if size > 0}
 
