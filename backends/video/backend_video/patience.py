@@ -32,6 +32,10 @@ class Patience:
         """Wait for the next frame from now on."""
         self._end = time.monotonic() + TIMES * self.timeout_s
 
+    def skip(self, seconds: float) -> None:
+        """Leave out time without a connection to the source: `reconnect_s` bounds it."""
+        self._end += seconds
+
     @property
     def is_over(self) -> bool:
         return time.monotonic() >= self._end

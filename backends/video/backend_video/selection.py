@@ -17,8 +17,8 @@ _EARLY_NS = 2_000_000  # stamps of films are rounded, to a millisecond in Matros
 def selected(source: VideoSource, wishes: Wishes, stop: Stop) -> Generator[Seen, None, None]:
     """Return a generator of the frames of a source that the wishes ask for.
 
-    `duration_s` ends it by the times of the frames, or once the source was waited for so long. The notice of
-    a frame that is left out goes to the next one.
+    `duration_s` ends it by the times of the frames, or once the source was waited for so long after its
+    first frame. The notice of a frame that is left out goes to the next one.
     With `realtime`, each frame waits for its time. Raises what the source raises, and Stopped.
     """
     frames = source.frames()
@@ -33,10 +33,12 @@ def _chosen(
     grid = _Grid(wishes.rate) if wishes.rate else None
     most_s = wishes.duration_s or math.inf
     begin_ns = 0
+    begin_s: float | None = None  # of waiting; the wait for the first frame does not count
     told = Told()
     with contextlib.closing(frames):
         for seen in frames:
-            if seen.pts_ns / 1e9 >= most_s or source.waited_s >= most_s:
+            begin_s = source.waited_s if begin_s is None else begin_s
+            if seen.pts_ns / 1e9 >= most_s or source.waited_s - begin_s >= most_s:
                 return
             told.add(seen)
             if seen.index % wishes.every or (grid is not None and not grid.takes(seen.pts_ns)):

@@ -8,6 +8,7 @@ import http.client
 import io
 import socket
 import ssl
+import time
 import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -86,18 +87,23 @@ class WebFile:
             return b""
         backoff: Backoff | None = None
         while True:
+            begin, is_open = time.monotonic(), False
             try:
                 self._go_to_position()
+                is_open = True
                 found = self._read(most)
                 break
             except CoreError as error:
                 if error.kind is not Kind.UNAVAILABLE or not self._seekable:
                     raise
-                self._patience.check(self.shown)
+                if is_open:
+                    self._patience.check(self.shown)
+                    begin = time.monotonic()
                 backoff = backoff or Backoff(self._limits.reconnect_s, self._stop)
                 self.close()
                 if not backoff.wait():
                     raise
+                self._patience.skip(time.monotonic() - begin)
         self._position += len(found)
         return found
 

@@ -26,7 +26,8 @@ MODELS = {
     "strict": {"rate": "5", "max_width": "32", "frames": "4"},
     "web": LOCAL,
     "short": {**LOCAL, "max_megabytes": "0.005"},
-    "impatient": {**LOCAL, "timeout_s": "0.3", "reconnect_s": "0.3"},
+    "impatient": {**LOCAL, "timeout_s": "0.5", "reconnect_s": "0.3"},
+    "slow": {**LOCAL, "timeout_s": "0.8", "reconnect_s": "0.3"},
 }
 
 

@@ -14,14 +14,14 @@ from backend_video.stop import Stop
 from core.errors import CoreError, Kind
 
 
-def slowly(parts, head=b""):
-    """A page that sends part by part, one each tenth of a second."""
+def slowly(parts, head=b"", pause_s=0.1):
+    """A page that sends part by part, with a pause before each."""
 
     def page(handler):
         handler.close_connection = True
         handler.wfile.write(head)
         for part in parts:
-            time.sleep(0.1)
+            time.sleep(pause_s)
             handler.wfile.write(part)
 
     return page
@@ -36,11 +36,9 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ids=["in its head", "in a film", "in a film without a length"],
 )
 def test_a_server_that_sends_a_byte_now_and_then_is_an_error(site, ask, head):
-    site.pages["/x"] = slowly([b"x"] * 100, head)
+    site.pages["/x"] = slowly([b"x"] * 100, head, pause_s=0.05)
 
-    with pytest.raises(
-        CoreError, match=r"/x' sends, but gave no frame for 1\.8 s, 6 times"
-    ) as error:
+    with pytest.raises(CoreError, match=r"/x' sends, but gave no frame for 3 s, 6 times") as error:
         ask("impatient", f"{site.url}/x")
     assert error.value.kind is Kind.UNAVAILABLE
 
@@ -55,18 +53,27 @@ def test_packets_without_frames_are_an_error_once_the_time_is_over(film50):
         next(decoder.frames())
 
 
-def camera_of(frames):
-    """A camera of Motion JPEG that sends one frame each tenth of a second. Their stamps say 25 per second."""
+def test_time_without_a_connection_does_not_count():
+    patience = Patience(timeout_s=0)
+    assert patience.is_over
+
+    patience.skip(60)
+
+    assert not patience.is_over
+
+
+def camera_of(frames, pause_s=0.1):
+    """A camera of Motion JPEG that sends frames with pauses. Their stamps say 25 per second."""
     parts = film(frames, container="mpjpeg").split(b"--ffmpeg")[1:]
     assert len(parts) >= frames
     head = HEAD + b"Content-Type: multipart/x-mixed-replace;boundary=frame\r\n\r\n"
-    return slowly([b"--ffmpeg" + each for each in parts], head)
+    return slowly([b"--ffmpeg" + each for each in parts], head, pause_s)
 
 
 def test_a_slow_source_is_read_on_as_long_as_frames_come(site, stream):
-    site.pages["/cam"] = camera_of(30)  # for three seconds
+    site.pages["/cam"] = camera_of(30, pause_s=0.2)  # over 6 times the time of a read
 
-    answers = itertools.islice(stream("impatient", f"{site.url}/cam"), 25)
+    answers = itertools.islice(stream("slow", f"{site.url}/cam"), 25)
 
     assert [number_in(each["frame"]) for each in answers] == list(range(25))
 
@@ -76,5 +83,4 @@ def test_a_duration_is_also_one_of_the_clock(site, ask):
 
     answers = ask("web", f"{site.url}/cam", duration_s=1)
 
-    assert 1 <= len(answers) < 20
-    assert answers[-1]["pts"][0] < 0.8e9
+    assert 1 <= len(answers) < 25  # by their stamps alone, it were 25
