@@ -25,19 +25,21 @@ class Detections(RequestStage):
     real ones, the others are zeros with the class -1.
     """
 
-    is_short = True
-
     def __init__(self, options: Options, folder: Path):
         self._format = options.choice("format", "boxes", ("boxes", "yolov5", "yolov8"))
         centred = options.choice("box", "corners", ("corners", "centre")) == "centre"
+        most = options.count("max_detections", 300, 1, 10_000)
+        candidates = options.count("max_candidates", 3000, 1, 100_000)
+        # Each candidate is compared with each detection before it: with many of both that takes seconds.
+        self.is_short = most * candidates <= 1_000_000
         self._detector = Detector(
             centred=centred or self._format != "boxes",
             size=options.size_or_none("relative_to"),
             score_threshold=options.number("score_threshold", 0.25, 0, 1),
             iou_threshold=options.number("iou_threshold", 0.45, 0, 1),
             by_class=options.flag("class_aware", True),
-            max_detections=options.count("max_detections", 300, 1, 10_000),
-            max_candidates=options.count("max_candidates", 3000, 1, 100_000),
+            max_detections=most,
+            max_candidates=candidates,
         )
         self._labels = read_labels(folder, options)
         self.inputs = (

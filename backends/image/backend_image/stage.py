@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class Stage(ABC):
 
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
-    is_short: ClassVar[bool] = False
+    is_short: bool = False
     model: str = ""
     batched: bool = True
     configured: frozenset[str] = frozenset()
