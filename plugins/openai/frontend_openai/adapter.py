@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,10 +169,19 @@ class TextModel:
     def _guides(self) -> bool:
         return "guided_decoding_guide" in self._inputs
 
-    def request(self, prompt: Prompt, sampling: SamplingFields, asked: Asked) -> InferenceRequest:
-        """Return the request for one choice; `check` has accepted both."""
-        request = InferenceRequest(self.signature.name, {}, model_version=self.signature.version)
-        inputs = request.inputs
+    def requests(
+        self, prompt: Prompt, samplings: Iterable[SamplingFields], asked: Asked
+    ) -> list[InferenceRequest]:
+        """Return a request for each choice; `check` has accepted all. They share the bytes of the prompt."""
+        found: list[InferenceRequest] = []
+        of_prompt: dict[str, Tensor] = {}
+        for sampling in samplings:
+            of_prompt = of_prompt or self._of_prompt(prompt)
+            found.append(self._request(of_prompt, prompt.suffix, sampling, asked))
+        return found
+
+    def _of_prompt(self, prompt: Prompt) -> dict[str, Tensor]:
+        inputs: dict[str, Tensor] = {}
         if prompt.tokens:
             inputs[TOKENS] = self._tensor(TOKENS, prompt.tokens)
         elif self._text == MESSAGES and not prompt.messages:
@@ -191,6 +200,20 @@ class TextModel:
             inputs[IMAGES] = self._tensor(IMAGES, list(files))
         if prompt.audio and self._takes_files(AUDIO):
             inputs[AUDIO] = self._tensor(AUDIO, list(prompt.audio))
+        return inputs
+
+    def _request(
+        self,
+        of_prompt: Mapping[str, Tensor],
+        suffix: str | None,
+        sampling: SamplingFields,
+        asked: Asked,
+    ) -> InferenceRequest:
+        # A tensor belongs to one request: each gets its own, over the same bytes.
+        inputs = {name: tensor.renamed(name) for name, tensor in of_prompt.items()}
+        request = InferenceRequest(
+            self.signature.name, inputs, model_version=self.signature.version
+        )
         counts = asked.usage and not self.reports_cost
         for name, wanted in (
             (STREAM, asked.stream),
@@ -207,7 +230,7 @@ class TextModel:
         values = sampling.values
         if self._needs_most and "max_tokens" not in values:
             values = {**values, "max_tokens": _MOST_TOKENS}
-        self._write(values, prompt.suffix, request)
+        self._write(values, suffix, request)
         return request
 
     def _write(

@@ -59,9 +59,8 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     parser = partial(text_parser, model, tools, prompt, sampling.structured)
     counts = fields.usage or not fields.stream
     asked = Asked(fields.stream, counts, fields.logprobs is not None)
-    requests = [
-        model.request(prompt, seeded(sampling, number), asked) for number in range(fields.n)
-    ]
+    samplings = [seeded(sampling, number) for number in range(fields.n)]
+    requests = model.requests(prompt, samplings, asked)
     usage = Usage(1, counts)
     if fields.stream:
         head = Head("chatcmpl", "chat.completion.chunk", name or "")

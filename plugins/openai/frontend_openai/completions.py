@@ -65,10 +65,9 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
     counts = choices.usage or not choices.stream
     usage = Usage(len(prompts), counts)
     asked = Asked(choices.stream, counts, choices.logprobs is not None, choices.best > choices.n)
+    samplings = [seeded(sampling, number) for number in range(choices.best)]
     requests = [
-        model.request(prompt, seeded(sampling, number), asked)
-        for prompt in prompts
-        for number in range(choices.best)
+        request for prompt in prompts for request in model.requests(prompt, samplings, asked)
     ]
     order = [number for number in range(len(prompts)) for _ in range(choices.best)]
     echoes = [prompts[number].text if choices.echo else "" for number in order]

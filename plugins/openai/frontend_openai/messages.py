@@ -67,7 +67,7 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         structured=sampling.structured,
     )
     model.check(prompt, sampling)
-    requests = [model.request(prompt, sampling, Asked(request.stream, usage=True))]
+    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
     usage = Usage(1)
     parser = text_parser(model, request.tools, prompt, sampling.structured)
     identifier = f"msg_{secrets.token_hex(12)}"
@@ -102,7 +102,13 @@ async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpRespon
     call.captures = {"model": name, "version": None}
     check_engine(name, model.info)
     prompt = await off_loop(
-        call.body, prompt_of, request.conversation, model, request.tools, request.arguments
+        call.body,
+        prompt_of,
+        request.conversation,
+        model,
+        request.tools,
+        request.arguments,
+        structured=request.tools.structure is not None,
     )
     if prompt.images or prompt.audio:
         raise wrong("messages", "the tokens of images and sound cannot be counted", "unsupported")

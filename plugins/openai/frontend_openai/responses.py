@@ -49,7 +49,7 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         structured=sampling.structured,
     )
     model.check(prompt, sampling)
-    requests = [model.request(prompt, sampling, Asked(request.stream, usage=True))]
+    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
     usage = Usage(1)
     parser = text_parser(model, request.tools, prompt, sampling.structured)
     maker = ResponseEvents(f"resp_{secrets.token_hex(24)}", body, int(time.time()))

@@ -95,7 +95,7 @@ def read_sampling(document: Document, default_max_tokens: int, *, chat: bool) ->
     found.set("repetition_penalty", document.number("repetition_penalty", 0.01, 100))
     found.set("min_tokens", document.integer("min_tokens", 0, MOST_TOKENS) or None)
     least, most = (found.values.get(name, 0) for name in ("min_tokens", "max_tokens"))
-    if most and least > most:
+    if "max_tokens" in found.sources and most and least > most:
         raise wrong("min_tokens", f"{least} is more than max_tokens, which is {most}")
     found.set("stop_token_ids", _read_tokens(document, "stop_token_ids"))
     found.set("ignore_eos", document.flag("ignore_eos") or None)

@@ -51,7 +51,18 @@ def sampling(**values):
 def request_of(found, fields=None, prompt=None, asked=None):
     fields, prompt = fields or sampling(), prompt or Prompt("hello")
     found.check(prompt, fields)
-    return found.request(prompt, fields, asked or Asked())
+    return found.requests(prompt, [fields], asked or Asked())[0]
+
+
+def test_the_requests_of_one_prompt_share_its_bytes():
+    found = model(TENSORRT_LLM, batch=8)
+    fields = [sampling(seed=number) for number in range(3)]
+
+    requests = found.requests(Prompt("a long prompt"), fields, Asked())
+
+    texts = [each.inputs["text_input"] for each in requests]
+    assert len({id(each) for each in texts}) == 3 and len({id(each.raw) for each in texts}) == 1
+    assert [values(each)["seed"][1] for each in requests] == [[0], [1], [2]]
 
 
 def values(request):

@@ -118,7 +118,8 @@ def _read_message(message: Mapping[str, Any], conversation: Conversation, path: 
     """Add one message of the request, which is of the role user or assistant, to the conversation.
 
     Each result of a tool in it becomes a message of the role tool, before the message of its other blocks;
-    without other blocks there is no such message. Raises FieldError for a wrong field.
+    so no result may follow them. Without other blocks there is no such message. Raises FieldError for a wrong
+    field.
     """
     role = check_choice(message.get("role"), ("user", "assistant"), join(path, "role"))
     check_names(message, {"role", "content"}, path)
@@ -135,6 +136,8 @@ def _read_message(message: Mapping[str, Any], conversation: Conversation, path: 
         if role == "assistant":
             _read_own_block(block, parts, more, place)
         elif block.get("type") == "tool_result":
+            if parts:
+                raise FieldError(place, "a 'tool_result' must come before the other blocks")
             _read_result(block, conversation, place)
         else:
             parts.append(_part(block, conversation, place))

@@ -33,8 +33,10 @@ def parser_of(
     With tools.structure, the text is nothing but calls, or an answer if the choice is "auto": the parser
     expects no marker of the template, and no reasoning.
     """
+    family = family_of(template_or_name)
+    # Mistral's templates take only such identifiers back.
+    make_id = new_id or (_new_short_id if family == "mistral" else new_call_id)
     if tools is not None and tools.structure is not None:
-        make_id = new_id or new_call_id
         if tools.choice == "named":
             return ArgumentsParser(tools.name, make_id)
         return CallsParser(FAMILIES["json"], tools, make_id)
@@ -42,8 +44,6 @@ def parser_of(
         return ToolCallParser()
     parser = ToolCallParser()
     if tools is not None and tools.functions:
-        family = family_of(template_or_name)
-        make_id = new_id or (_new_short_id if family == "mistral" else new_call_id)
         parser = CallsParser(FAMILIES[family], tools, make_id)
     for begin, end in _REASONING:
         is_begun = prompt.rstrip().endswith(begin)

@@ -115,6 +115,17 @@ def test_calls_beside_an_answer_are_calls_and_an_answer_is_content(cut):
         assert parsed(each) == (each, [])
 
 
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "add"}}])
+def test_calls_have_identifiers_that_the_template_of_the_model_takes_back(choice):
+    tools = read_tools([ADD], choice)
+    written = text(("add", {"a": 1})) if choice == "required" else '{"a": 1}'
+
+    for template, length in (("[TOOL_CALLS]", 9), ("hermes", 29)):
+        parser = parser_of(template, tools)
+        (call,) = joined([*parser.feed(written), *parser.end()]).calls
+        assert len(call.id) == length
+
+
 def test_named_function_is_its_arguments():
     tools = read_tools([ADD, TREE], {"type": "function", "function": {"name": "tree"}})
 
