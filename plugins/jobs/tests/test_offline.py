@@ -145,6 +145,18 @@ def test_an_output_folder_within_the_input_is_no_input(command, url, tmp_path, m
     assert "the folder 'data/out' has no files beside those of --output 'data/out'" in nothing.err
 
 
+@pytest.mark.parametrize("given,form", [("images", "npz"), ("images/*.txt", "jsonl")])
+def test_inputs_below_the_output_folder_are_read(command, url, tmp_path, monkeypatch, given, form):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "00000000.txt").write_text("one\n")
+
+    for time_of_run in ("first", "next"):
+        done = command("same", "--input", given, "--output", ".", "--url", url, "--format", form)
+        assert done.status == 0, done.err
+        assert ("1 requests are done already" in done.err) == (time_of_run == "next")
+
+
 def test_texts_and_the_forms_of_outputs(command, url, tmp_path):
     (tmp_path / "in.txt").write_text("one\ntwo\n")
     given = ("same", "--input", tmp_path / "in.txt", "--url", url)

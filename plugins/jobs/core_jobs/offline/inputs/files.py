@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from core_jobs.offline.inputs.arrays import read_npy, read_npz
 from core_jobs.offline.inputs.fitting import fitted, is_batched, only_input, tensor_of_file
 from core_jobs.offline.inputs.json_lines import read_lines
 from core_jobs.offline.item import Item, Request
+from core_jobs.offline.outputs.folder import ERRORS, RESULTS, RUN
 
 OTHER_READERS = "core.run_inputs"
 """Entry points that read the inputs of other distributions, such as captures (docs/write/plugins.md):
@@ -32,6 +34,9 @@ The iterator gives for each request its source, its bytes, and {"id": str, "para
 time. None is for a path of another form. It raises CoreError.
 """
 
+_OUTPUTS = re.compile(
+    r"\d{8,}(?:-\d+)?(?:\.npz|-[A-Za-z0-9_.-]+\.bin)"
+)  # of core_jobs.offline.outputs.forms
 _LINES = (".jsonl", ".ndjson")
 _Reader = Callable[[str, str], Iterator[tuple[str, int, Mapping[str, Any]]] | None]
 
@@ -139,7 +144,7 @@ def found_files(texts: Sequence[str], output: Path | None = None) -> list[Path]:
             matching = [path]
         else:
             named = sorted(map(Path, glob.glob(text, recursive=True)))
-            matching = [each for each in named if not _is_within(each, output)]
+            matching = [each for each in named if not _is_result(each, output)]
         if not matching:
             raise not_found(f"there is no file or folder '{text}', and no file matches it")
         if path.is_dir() and not below(path, output):
@@ -152,22 +157,29 @@ def found_files(texts: Sequence[str], output: Path | None = None) -> list[Path]:
 def below(path: Path, output: Path | None = None) -> list[Path]:
     """Return a file, or all files below a folder that are not hidden, sorted by name.
 
-    output   folder whose files are left out
+    output   folder whose files are left out if it is below `path`; else only results in it are
     """
     if not path.is_dir():
         return [path]
-    if _is_within(path, output):
-        return []
     left_out: tuple[str, ...] = ("/",)  # is the beginning of no path below another
-    if output is not None and _is_within(output, path):
+    if output is not None and _is_within(output, path) and not _is_within(path, output):
         left_out = output.resolve().relative_to(path.resolve()).parts
     found = []
     for each in path.rglob("*"):
         parts = each.relative_to(path).parts
         is_hidden = any(part.startswith(".") for part in parts)
-        if not is_hidden and parts[: len(left_out)] != left_out and each.is_file():
+        if is_hidden or parts[: len(left_out)] == left_out or _is_result(each, output):
+            continue
+        if each.is_file():
             found.append(each)
     return sorted(found)
+
+
+def _is_result(path: Path, output: Path | None) -> bool:
+    """Return whether a path is that of a file which `core run` writes into its folder of results."""
+    if output is None or path.resolve().parent != output.resolve():
+        return False
+    return path.name in (RUN, RESULTS, ERRORS) or _OUTPUTS.fullmatch(path.name) is not None
 
 
 def _is_within(path: Path, folder: Path | None) -> bool:
