@@ -21,9 +21,13 @@ _RANKED = ("query", "documents", "document")
 _THOUGHTS = ("reasoning", "reasoning_content", "thinking")
 _CALLS = ("delta", "arguments", "partial_json")
 _TEXTS_OF = {
-    "text_input": (*_CHAT, *_RANKED, "prompt", "suffix", "input", "instructions", "system"),
+    "text_input": (
+        *(*_CHAT, *_RANKED, *_THOUGHTS, *_CALLS, "prompt", "suffix", "input", "instructions"),
+        *("system", "refusal", "tools"),
+    ),
     "prompt_token_ids": ("prompt", "input", "tokens"),
     "image": ("image_url", "source"),
+    "audio": ("input_audio", "audio_url"),
     "text_output": (*_CHAT, *_THOUGHTS, *_CALLS, "refusal", "logprobs"),
 }
 """Tensors that OpenAI's and Anthropic's routes make of members, or members of: their values are theirs."""

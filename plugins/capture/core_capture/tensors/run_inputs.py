@@ -55,10 +55,10 @@ def _requests(reader: CaptureReader, model: str) -> Iterator[RunRequest]:
 def _read(reader: CaptureReader, place: Place, model: str) -> tuple[list[InferMessage], int]:
     """Return the requests in a record, and its bytes. Raises Damaged and Unreadable."""
     record = reader.read(place)
+    if record.redacted:  # a body that cannot be redacted is cut
+        raise Unreadable("tensors were redacted")
     if record.cut:
         raise Unreadable("too many bytes were sent, and not recorded")
-    if record.redacted:
-        raise Unreadable("tensors were redacted")
     found = [each for each in requests_of(record) if each.model in ("", model)]
     for request in found:
         for tensor in request.tensors:
