@@ -21,6 +21,7 @@ from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
     from core_router.http.heads import RequestHead, ResponseHead
+    from core_router.options import Limits
     from core_router.router import Router
     from core_router.servers.table import Route
 
@@ -183,31 +184,13 @@ class ClientConnection(ClientTransport):
             self.refuse(413, f"the body is larger than --kept-body-bytes={most}")
             return
         if route.purpose is Purpose.NAMED_IN_BODY and differ(self._router.table.in_use()):
-            self._refuse_named(head)
+            self.refuse(*_without_room(head.body_size, self._router.limits))
             return
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))
         # The variable keeps it, here and below: a refusal ends it within `start`.
         request = self.request = ForwardedRequest(self._router, self, head, route)
         request.start(first, False)
-
-    def _refuse_named(self, head: RequestHead) -> None:
-        """Refuse a body that names the model, and is not kept as a whole."""
-        limits = self._router.limits
-        text = "the model in the body decides which server gets it, but the router has no room for the body"
-        if head.body_size == CHUNKED:
-            most = limits.kept_body_bytes
-            self.refuse(
-                413, f"{text}: --kept-body-bytes={most} in chunks; send it with Content-Length"
-            )
-        elif head.body_size > limits.named_body_bytes:
-            most = limits.named_body_bytes
-            self.refuse(
-                413,
-                f"{text}: {most} bytes at most, of --kept-bytes={limits.kept_bytes}; raise that",
-            )
-        else:
-            self.refuse(503, f"{text} now: --kept-bytes={limits.kept_bytes} of all requests", 1)
 
     def _dispatch(self, message: bytes, body_at: int) -> None:
         """Answer a request that has come as a whole, or forward it.
@@ -335,3 +318,18 @@ def _no_head(data: bytes) -> BadHead:
     if data[:1].isupper():
         return BadHead(431, f"the head of the request is larger than {MOST_BYTES} bytes")
     return BadHead(400, "these bytes are not HTTP/1.1")
+
+
+def _without_room(body_size: int, limits: Limits) -> tuple[int, str, int | None]:
+    """Return status, text and seconds to wait for a body that names the model, and is not kept."""
+    text = "the model in the body decides which server gets it, but the router has no room for the body"
+    if body_size == CHUNKED:
+        most = limits.kept_body_bytes
+        return 413, f"{text}: --kept-body-bytes={most} in chunks; send it with Content-Length", None
+    if body_size > (most := limits.named_body_bytes):
+        return (
+            413,
+            f"{text}: {most} bytes at most, of --kept-bytes={limits.kept_bytes}; raise that",
+            None,
+        )
+    return 503, f"{text} now: --kept-bytes={limits.kept_bytes} of all requests", 1
