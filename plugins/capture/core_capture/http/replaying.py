@@ -17,8 +17,6 @@ import orjson
 from core.errors import CoreError, invalid, unavailable
 from core_capture.http.forms import id_of
 from core_capture.replay.compare import Comparison
-from core_capture.replay.grpc_sender import GrpcSender
-from core_capture.replay.http_sender import HttpSender
 from core_capture.replay.outcome import Sender
 from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
@@ -85,6 +83,7 @@ class ReplayRequest:
         headers   of the caller, whose credentials the replayed requests get
         Raises CoreError: INVALID if no record is left, UNAVAILABLE if the server has no address for it.
         """
+        await asyncio.to_thread(_import_senders)
         senders, protocol = own_senders(server, headers)
         plan = await asyncio.to_thread(Plan, folder, self.models, "", self.limit)
         if not plan.items:
@@ -157,10 +156,18 @@ class ReplayEvents:
         return _event("progress", {"total": len(self._plan.items), "done": done, **counts})
 
 
+def _import_senders() -> None:
+    """Import the clients, which a server without a replay does not need. That takes some 0.1 s."""
+    from core_capture.replay import grpc_sender, http_sender  # noqa: F401
+
+
 def own_senders(
     server: InferenceServer, headers: Mapping[str, str]
 ) -> tuple[dict[str, Sender], str]:
     """Return senders to the ports of this server, and the protocol for all records; "" for their own."""
+    from core_capture.replay.grpc_sender import GrpcSender
+    from core_capture.replay.http_sender import HttpSender
+
     listeners = {each.name: each for each in server.options.listeners()}
     http, grpc = listeners.get("http"), listeners.get("grpc")
     if http is None or not (place := authority(http)):
