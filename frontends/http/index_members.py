@@ -38,7 +38,7 @@ class IndexMembers:
         self._added[name] = find
 
     async def complete(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the entries of the index with the added members."""
+        """Return copies of the index's entries, with the added members."""
         completed = [dict(each) for each in entries]
         for name, find in self._added.items():
             try:
