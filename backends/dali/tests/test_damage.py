@@ -1,13 +1,11 @@
 """Damaged pipelines end no process, and many loads need no more memory."""
 
-import gc
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 from backend_dali.conformance import save
+from core_testing.leftovers import growth_by_loads
 from core_testing.served import AskedModel
 from nvidia.dali import fn
 
@@ -45,20 +43,9 @@ def test_truncated_and_changed_pipelines_end_no_process(serve, tmp_path):
 @pytest.mark.parametrize("settings", [{}, {"release_after_unload": "true"}])
 def test_memory_is_flat_over_a_thousand_loads(serve, settings):
     model = serve(times(2), settings=settings)
-    sizes = []
-    for number in range(500):  # with each setting
-        model.served.load("m")
-        model(x=X)
-        if number % 100 == 99:
-            gc.collect()
-            sizes.append(resident())
 
-    assert sizes[-1] - sizes[0] < 8 << 20, [each >> 20 for each in sizes]
-
-
-def resident():
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    # 500 with each setting
+    assert growth_by_loads(model.served, "m", lambda: model(x=X), 500) < 8 << 20
 
 
 def test_models_that_load_at_once(serve, tmp_path):

@@ -1,15 +1,13 @@
 """The model's file: missing, damaged, of another format, with operators that LiteRT does not have."""
 
-import gc
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 from backend_litert import backend
 from backend_litert.small_model import GraphWriter
 from backend_litert.static_check import check_version
+from core_testing.leftovers import growth_by_loads
 
 from core.config import parse_text
 from core.errors import CoreError
@@ -82,20 +80,9 @@ def test_variables_of_the_file_are_refused_unless_asked_for(serve, same):
 
 def test_memory_is_flat_over_a_thousand_loads(serve, same):
     model = serve(same("float32", (-1, 50_000)))
-    x, sizes = np.ones((2, 50_000), np.float32), []
-    for number in range(1000):
-        model.served.load("m")
-        model(x=x)
-        if number % 100 == 99:
-            gc.collect()
-            sizes.append(resident())
+    x = np.ones((2, 50_000), np.float32)
 
-    assert sizes[-1] - sizes[0] < 8 << 20, [each >> 20 for each in sizes]
-
-
-def resident():
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    assert growth_by_loads(model.served, "m", lambda: model(x=x), 1000) < 8 << 20
 
 
 def test_another_file_name(serve, same):

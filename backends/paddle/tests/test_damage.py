@@ -1,17 +1,15 @@
 """Damaged files end no process, and many loads need no more memory. 1,000 of them take half a minute."""
 
-import gc
-import os
 import random
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from backend_paddle.conformance import save
 from backend_paddle.framework import paddle
+from core_testing.leftovers import growth_by_loads
 
 from core.errors import CoreError
 
@@ -61,20 +59,9 @@ def test_changed_bytes_end_no_process(serve, tmp_path, paddle_2):
 @pytest.mark.parametrize("paddle_2", [False, True])
 def test_memory_is_flat_over_a_thousand_loads(serve, paddle_2):
     model = serve(network(paddle_2))
-    sizes = []
-    for number in range(500):  # of each format
-        model.served.load("m")
-        model(x=X)
-        if number % 100 == 99:
-            gc.collect()
-            sizes.append(resident())
 
-    assert sizes[-1] - sizes[0] < 8 << 20, [each >> 20 for each in sizes]
-
-
-def resident():
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    # 500 of each format
+    assert growth_by_loads(model.served, "m", lambda: model(x=X), 500) < 8 << 20
 
 
 def test_models_that_load_at_once(serve, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from backend_tvm.conformance import save
 from backend_tvm.reading import read_model
 from backend_tvm.settings import Settings
+from core_testing.leftovers import resident_bytes
 from core_testing.served import AskedModel
 
 from core.config import parse_text
@@ -80,7 +81,7 @@ def test_memory_is_flat_over_a_thousand_loads(serve, tmp_path):
         model(x=X)
         if number % 100 == 99:
             gc.collect()
-            sizes.append(resident())
+            sizes.append(resident_bytes())
 
     assert sizes[-1] - sizes[1] < 8 << 20, [each >> 20 for each in sizes]
     assert mapped() - before < 40
@@ -89,11 +90,6 @@ def test_memory_is_flat_over_a_thousand_loads(serve, tmp_path):
 def mapped():
     """The number of mappings of modules into this process: several for each that is loaded."""
     return Path("/proc/self/maps").read_text().count("core-tvm-")
-
-
-def resident():
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def test_models_that_load_at_once(serve, tmp_path):

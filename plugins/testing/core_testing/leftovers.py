@@ -9,6 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core_testing.served import Served
 
 _SERVERS = ("core-", "asyncio_")  # prefixes of the names of the server's own threads
 _PATIENCE_S = 5.0  # the time that a process may need to end
@@ -103,6 +107,23 @@ def growth(act: Callable[[], object], calls: int) -> int:
         gc.collect()
         grown.append(resident_bytes() - before)
     return min(grown)
+
+
+def growth_by_loads(served: Served, name: str, ask: Callable[[], object], loads: int) -> int:
+    """Return by how many bytes in RAM this process grows over so many loads of a model, each with an answer.
+
+    The model is loaded before. The first fifth of the loads is not counted. Each load comes after an unload,
+    because a load of a model whose files are unchanged does nothing.
+    """
+
+    def act() -> None:
+        served.unload(name)
+        served.load(name)
+        ask()
+
+    for _ in range(loads // 5):
+        act()
+    return growth(act, 2 * loads // 5)
 
 
 def left(found: Callable[[], Collection[object]]) -> str:
