@@ -188,28 +188,6 @@ def test_cancelled_unary_call_does_no_harm(server):
     assert client.infer("slow", [grpc_input("MS", np.array([1], np.int32))])
 
 
-def test_cancelled_request_in_the_queue_is_not_run(server):
-    client = server.grpc_client()
-    before = server.stats("slow")["execution_count"]
-    running = client.async_infer(
-        "slow", [grpc_input("MS", np.array([1200], np.int32))], callback=lambda result, error: None
-    )
-    time.sleep(0.3)
-    waiting = [
-        client.async_infer(
-            "slow", [grpc_input("MS", np.array([1], np.int32))], callback=lambda result, error: None
-        )
-        for _ in range(3)
-    ]
-    time.sleep(0.2)
-    for context in waiting:
-        context.cancel()
-    client.infer("slow", [grpc_input("MS", np.array([1], np.int32))])
-    executed = server.stats("slow")["execution_count"] - before
-    assert running is not None
-    assert executed <= 5
-
-
 def test_terminated_server_exits_with_zero(launch_once):
     server = launch_once(["plain"])
     server.process.send_signal(signal.SIGTERM)
