@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from core.backend import MemoryUsage
 from core.config import ModelConfig
@@ -39,7 +39,8 @@ class Entry:
     key, number   of the model and version
     bytes         what counts against the budget: the peak while it loads, then what it keeps
     source        where the numbers come from
-    exact         whether nothing else was loaded or unloaded while it was measured
+    exact         whether all of `bytes` is measured or reported, and nothing else was loaded meanwhile
+    known         devices of which that is so; those of the others are estimates
     version       None while its memory is only reserved
     in_processes  whether it has, or once had, processes of its own, whose memory grows
     own           bytes of `bytes` on the host that are in this process, not in processes of its own
@@ -51,6 +52,7 @@ class Entry:
     settings: ModelMemory = field(default_factory=ModelMemory)
     source: Source = "estimate"
     exact: bool = False
+    known: frozenset[str] = frozenset()
     version: ModelVersion | None = None
     state: Literal["reserved", "loading", "loaded", "unloading"] = "reserved"
     loaded_at: float = 0.0
@@ -64,7 +66,8 @@ class Account:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._known: dict[tuple[str, int], tuple[str, Need]] = {}
+        # Of earlier loads: stamp of the files, what is known, whether that is all of it
+        self._known: dict[tuple[str, int], tuple[str, Need, bool]] = {}
 
     def used(self) -> Bytes:
         """Return the bytes of all entries, by device."""
@@ -86,28 +89,43 @@ class Account:
         if entry in self.entries:
             self.entries.remove(entry)
 
-    def learn(self, version: ModelVersion, need: Need) -> None:
-        """Remember what a load took, for the next one of the same files."""
-        self._known[version.key, version.version] = (_stamp(version), need)
+    def learn(self, version: ModelVersion, entry: Entry, peak: Bytes) -> None:
+        """Remember what a load took, for the next one of the same files.
+
+        peak   device → bytes at the highest moment; empty if it is not known
+        """
+        if not entry.known:
+            return
+        kept = {device: entry.bytes.get(device, 0) for device in entry.known}
+        need = Need({device: max(size, peak.get(device, 0)) for device, size in kept.items()}, kept)
+        self._known[version.key, version.version] = (_stamp(version), need, entry.exact)
 
     def need(self, version: ModelVersion, settings: ModelMemory) -> Need:
         """Return what a load of the version will take: as last time, else the parameter, else by its files.
 
         Blocks shortly: it looks at the sizes of the files.
         """
-        stamp, known = self._known.get((version.key, version.version), ("", None))
-        if known is not None and stamp == _stamp(version):
+        stamp, known, is_all = self._known.get((version.key, version.version), ("", None, False))
+        if known is None or stamp != _stamp(version):
+            return _guess(version, settings)
+        if is_all:
             return known
-        if settings.estimate:
-            return Need(dict(settings.estimate), dict(settings.estimate))
-        size = file_bytes(version.path)
-        kept = int(size * FILES_FACTOR)
-        copies = _copies_on_gpus(version.config)
-        return Need(
-            {HOST: int(size * PEAK_FACTOR), **{gpu: kept * count for gpu, count in copies.items()}},
-            # Instances may share what they load: a guess must not refuse a model that fits.
-            {HOST: kept, **dict.fromkeys(copies, kept)},
-        )
+        guess = _guess(version, settings)
+        return Need({**guess.peak, **known.peak}, {**guess.kept, **known.kept})
+
+
+def _guess(version: ModelVersion, settings: ModelMemory) -> Need:
+    """Return what a load of the version may take: its parameter, else by its files."""
+    if settings.estimate:
+        return Need(dict(settings.estimate), dict(settings.estimate))
+    size = file_bytes(version.path)
+    kept = int(size * FILES_FACTOR)
+    copies = _copies_on_gpus(version.config)
+    return Need(
+        {HOST: int(size * PEAK_FACTOR), **{gpu: kept * count for gpu, count in copies.items()}},
+        # Instances may share what they load: a guess must not refuse a model that fits.
+        {HOST: kept, **dict.fromkeys(copies, kept)},
+    )
 
 
 def _copies_on_gpus(config: ModelConfig) -> dict[str, int]:
@@ -143,25 +161,48 @@ def of_backend(usage: Iterable[Mapping[str, object]]) -> Bytes:
     return found
 
 
-def found_out(need: Need, measured: Measured, reported: Bytes) -> tuple[Bytes, Source, bool]:
-    """Return (bytes, source, whether they are exact) of a loaded version.
+class Found(NamedTuple):
+    """What a loaded version takes: the fields of its Entry with the same names."""
+
+    bytes: Bytes
+    source: Source
+    exact: bool
+    known: frozenset[str]
+
+
+def found_out(need: Need, measured: Measured, reported: Bytes) -> Found:
+    """Return what a loaded version takes, and how well that is known.
 
     reported   by the backend; takes precedence on its devices. The others, such as the GPU of a backend that
                reports only the host, are measured
-    Without a usable measurement of this process, the estimate stays; processes of the model are known.
+    Without a usable measurement of a device, its estimate stays; processes of the model are known.
     """
-    found, source, exact = _measured_or_needed(need, measured)
-    if reported:
-        return {**found, **reported}, "backend", exact or found.keys() <= reported.keys()
-    return found, source, exact
+    found = _measured_or_needed(need, measured)
+    if not reported:
+        return found
+    return Found(
+        {**found.bytes, **reported},
+        "backend",
+        found.exact or found.bytes.keys() <= reported.keys(),
+        found.known | reported.keys(),
+    )
 
 
-def _measured_or_needed(need: Need, measured: Measured) -> tuple[Bytes, Source, bool]:
+def _measured_or_needed(need: Need, measured: Measured) -> Found:
     if measured.exact:
-        return dict(measured.kept), "measured", True
+        guessed = {device: need.kept[device] for device in need.kept.keys() - measured.known}
+        exact = not guessed and not measured.unknown
+        known = frozenset(measured.known)
+        return Found({**guessed, **measured.kept}, "measured", exact, known)
     if measured.processes:
-        return {**need.kept, HOST: measured.processes}, "measured", need.kept.keys() <= {HOST}
-    return dict(need.kept), "estimate", False
+        found = {**need.kept, HOST: measured.processes}
+        return Found(found, "measured", need.kept.keys() <= {HOST}, frozenset({HOST}))
+    return Found(dict(need.kept), "estimate", False, frozenset())
+
+
+def shown(entry: Entry) -> list[MemoryUsage]:
+    """Return what statistics show of a loaded version: the bytes that are no estimate."""
+    return [usage(device, size) for device, size in entry.bytes.items() if device in entry.known]
 
 
 def usage(device: str, size: int) -> MemoryUsage:

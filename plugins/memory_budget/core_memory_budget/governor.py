@@ -24,7 +24,7 @@ from core.governing import ModelVersion, name_of
 from core.repository import ModelSource
 from core.request import InferenceRequest
 from core.response import Reply
-from core_memory_budget.account import Account, Entry, Need, found_out, of_backend, usage
+from core_memory_budget.account import Account, Entry, Need, found_out, of_backend, shown
 from core_memory_budget.completed import completed
 from core_memory_budget.idle import IdleTimers
 from core_memory_budget.measure import Meter
@@ -149,17 +149,12 @@ class Governor:
             start = self._loop.time()
             yield
             entry.load_s = self._loop.time() - start
-        entry.bytes, entry.source, entry.exact = found_out(
-            need, result, of_backend(version.memory_usage())
-        )
+        found = found_out(need, result, of_backend(version.memory_usage()))
+        entry.bytes, entry.source, entry.exact, entry.known = found
         entry.own = result.own if entry.source == "measured" and result.exact else 0
-        peak = {
-            device: max(size, result.peak.get(device, 0) if result.exact else 0)
-            for device, size in entry.bytes.items()
-        }
-        if entry.exact:
-            self.account.learn(version, Need(peak, dict(entry.bytes)))
-            version.measured = [usage(device, size) for device, size in entry.bytes.items()]
+        self.account.learn(version, entry, result.peak if result.exact else {})
+        if entry.known:
+            version.measured = shown(entry)
         entry.state, entry.loaded_at = "loaded", self._now()
         self.reservations.changed()
         if self._options.measures:

@@ -33,12 +33,14 @@ class Reading:
     gpus      device → bytes in use on it, by all processes
     own_gpus  device → bytes that this process and its children use of them; without the devices on which
               the driver shows none of these
+    untold    devices on which the driver did not tell the bytes of processes at this moment
     """
 
     private: int
     resident: int
     gpus: Bytes = field(default_factory=dict)
     own_gpus: Bytes = field(default_factory=dict)
+    untold: frozenset[str] = frozenset()
 
 
 class Meter:
@@ -92,7 +94,7 @@ class Meter:
         found = _fields(self._own / "status", ("RssAnon", "RssShmem", "VmRSS"))
         private = found.get("RssAnon", 0) + found.get("RssShmem", 0)
         in_use = {device: int(info.used) for device, info in self._of_gpus().items()}
-        return Reading(private, found.get("VmRSS", 0), in_use, self._own_gpus())
+        return Reading(private, found.get("VmRSS", 0), in_use, *self._own_gpus())
 
     def _of_gpus(self) -> dict[str, Any]:
         """Return what NVML tells of each GPU, without those that it cannot read."""
@@ -106,18 +108,24 @@ class Meter:
                 self._warned = True
         return found
 
-    def _own_gpus(self) -> Bytes:
+    def _own_gpus(self) -> tuple[Bytes, frozenset[str]]:
+        """Return `own_gpus` and `untold` of a reading."""
         found: Bytes = {}
+        untold = set()
         for number, handle in enumerate(self._handles):
+            device = f"gpu{number}"
             try:
                 # In a container the driver may number processes otherwise: then none of them is found.
                 all_of_it = self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)
                 sizes = [each.usedGpuMemory for each in all_of_it if self._is_own(each.pid)]
-                if sizes and None not in sizes:  # None: the driver does not tell
-                    found[f"gpu{number}"] = sum(map(int, sizes))
+                if None in sizes:
+                    untold.add(device)
+                elif sizes:
+                    found[device] = sum(map(int, sizes))
             except Exception:  # a load must not fail because a figure is missing
-                logger.debug("NVML cannot tell processes of gpu%d", number, exc_info=True)
-        return found
+                logger.debug("NVML cannot tell processes of %s", device, exc_info=True)
+                untold.add(device)
+        return found, frozenset(untold)
 
     def _is_own(self, pid: int) -> bool:
         """Return whether a process is this one or descends from it."""

@@ -5,7 +5,7 @@ before each reading. Otherwise a load could take what earlier models have freed,
 freed would count as the model's. Requests that run meanwhile move the figures, by what they allocate.
 
 On a GPU, the bytes of this process and of its children count where the driver tells them, else those of all
-processes. With workers, the latter are no measurement if they have changed.
+processes. With workers, the latter are no measurement if they have changed: other devices keep theirs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Measured:
 
     kept        device → bytes that the model takes; empty if the system tells nothing
     peak        device → bytes at the highest moment of the load
-    exact       whether no other load or unload came in between, of this process or of another worker
+    exact       whether no other load or unload of this process came in between
+    known       devices of which `kept` has what this load took; one that it does not list took nothing
+    unknown     GPUs that were read, but of which it is not known
     own         bytes of `kept` on the host that are in this process
     processes   bytes of the processes in which its instances run
     """
@@ -41,6 +43,8 @@ class Measured:
     kept: Bytes = field(default_factory=dict)
     peak: Bytes = field(default_factory=dict)
     exact: bool = False
+    known: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
     own: int = 0
     processes: int = 0
 
@@ -144,24 +148,30 @@ class Measuring:
 def _compare(
     before: Reading, after: Reading, peak: int, mapped: int, result: Measured, alone: bool
 ) -> None:
-    """Write into `result` what was taken between two readings; it is exact no longer if that is unknown.
+    """Write into `result` what was taken between two readings, and of which devices that is known.
 
     alone   whether no other worker loads models on the GPUs
     """
+    result.known = {HOST}
     result.own = max(0, after.private - before.private) + mapped
     result.kept[HOST] = result.own
     result.peak[HOST] = max(result.own, peak - before.resident + mapped)
-    for device in after.gpus.keys() & before.gpus.keys():  # NVML may fail to read one
+    for device in after.gpus.keys() | before.gpus.keys():
         size = _of_load(before, after, device, alone)
-        if size is None:
-            result.exact = False
-        elif size >= _LEAST_GPU:
+        (result.unknown if size is None else result.known).add(device)
+        if size is not None and size >= _LEAST_GPU:
             result.kept[device] = result.peak[device] = size
 
 
 def _of_load(before: Reading, after: Reading, device: str, alone: bool) -> int | None:
-    """Return the bytes of a GPU that were taken between two readings; None if others may have taken them."""
-    if device in after.own_gpus:
+    """Return the bytes of a GPU that were taken between two readings.
+
+    None if others may have taken them, or a reading lacks the GPU: NVML may fail at one of them.
+    """
+    # Without the bytes of processes before, those after it would make the whole process one load.
+    if device in after.own_gpus and device not in before.untold:
         return after.own_gpus[device] - before.own_gpus.get(device, 0)
+    if device not in before.gpus or device not in after.gpus:
+        return None
     size = after.gpus[device] - before.gpus[device]
     return size if alone or abs(size) < _LEAST_GPU else None

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from contextvars import Context
 
-from core_memory_budget.account import Account, usage
+from core_memory_budget.account import Account, shown
 from core_memory_budget.measuring import Measuring
 from core_memory_budget.reservations import Reservations
 from core_memory_budget.sizes import HOST
@@ -58,8 +58,8 @@ class Refresher:
                 continue
             if of_processes := await self._measuring.of_processes(entry.version):
                 entry.bytes[HOST] = entry.own + of_processes
-                if entry.exact:
-                    entry.version.measured = [usage(*each) for each in entry.bytes.items()]
+                if entry.known:
+                    entry.version.measured = shown(entry)
 
     async def _look(self) -> None:
         excess = True
