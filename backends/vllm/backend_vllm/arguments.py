@@ -51,7 +51,8 @@ def read_arguments(file: Path, model: str, known: Mapping[str, Kinds]) -> Argume
     found = read_object(file, model)
     for name, value in found.items():
         if name not in known:
-            raise _wrong(file, model, f"has the unknown key '{name}'{_nearest(name, known)}")
+            hint = nearest(name, known) or ", which vLLM's engine does not have"
+            raise _wrong(file, model, f"has the unknown key '{name}'{hint}")
         found[name] = _checked(file, model, name, value, known[name])
         if name in _REFUSED and found[name]:
             raise _wrong(file, model, f"has '{name}', which must be absent: {_REFUSED[name]}")
@@ -74,10 +75,11 @@ def _wrong(file: Path, model: str, problem: str) -> CoreError:
     return invalid(f"model '{model}': '{file}' {problem}")
 
 
-def _nearest(name: str, known: Mapping[str, Kinds]) -> str:
+def nearest(name: str, known: Mapping[str, Kinds]) -> str:
+    """Return a hint to the name that is most like an unknown one, for an error; "" if none is."""
     words = name.lower().lstrip("-").replace("-", "_")  # as on the command line of `vllm serve`
     near = [words] if words in known else difflib.get_close_matches(words, known, 1)
-    return f"; did you mean '{near[0]}'?" if near else ", which vLLM's engine does not have"
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _checked(file: Path, model: str, name: str, value: Any, kinds: Kinds) -> Any:

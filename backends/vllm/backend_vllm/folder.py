@@ -34,18 +34,25 @@ class Folder:
     place      absolute path of a folder or file, or a name such as "owner/name"
     model      name of the model in the repository, for errors
     revision   branch, tag or commit of a name; "" for the default
+    download   whether files of a name may be downloaded; else only those count that are on this machine
 
     vLLM downloads a model that a name stands for. Here only small files are downloaded with it, to know the
     chat template before the load; what cannot be had counts as absent.
     """
 
-    def __init__(self, place: str, model: str, revision: str = ""):
+    def __init__(self, place: str, model: str, revision: str = "", download: bool = True):
         self.model = model
         self.path = Path(place) if Path(place).is_absolute() else None
         self._name = place
         self._revision = revision or None
+        self._download = download
         if self.path is not None and self.path.is_dir() and not (self.path / CONFIG).is_file():
             raise not_found(self.path / CONFIG, model)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its config.json is on this machine, or the model is one file of weights."""
+        return self._file(CONFIG) is not None or (self.path is not None and self.path.is_file())
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -137,6 +144,8 @@ class Folder:
         known = try_to_load_from_cache(self._name, name, revision=self._revision)
         if known is not None:  # a path, or a mark that the file does not exist
             return Path(known) if isinstance(known, str) else None
+        if not self._download:
+            return None
         try:
             return Path(hf_hub_download(self._name, name, revision=self._revision))
         except Exception as error:  # no network, file or permission: vLLM reports it at the load

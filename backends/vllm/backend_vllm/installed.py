@@ -32,6 +32,12 @@ _KINDS: dict[str, Kinds] = {
 }
 
 
+def is_installed() -> bool:
+    """Return whether there is a package of the name vllm."""
+    found = importlib.util.find_spec("vllm")
+    return found is not None and bool(found.submodule_search_locations)
+
+
 def engine_arguments(model: str) -> Mapping[str, Kinds]:
     """Return the arguments of vLLM's AsyncEngineArgs: name → types of Python that its JSON value may have.
 

@@ -103,8 +103,13 @@ class VllmInstance(EngineInstance):
 
 def complete(config: ModelConfig, path: Path, backend: core.Backend) -> None:
     """Write the tensors of the model's task into its configuration."""
+    complete_by(settings_of(config, path), config)
+
+
+def complete_by(settings: Settings, config: ModelConfig) -> None:
+    """Write the tensors of the task into a configuration, whose settings are known."""
     take_out_rows(config)
-    write_configuration(config, description_of(settings_of(config, path)))
+    write_configuration(config, description_of(settings))
 
 
 backend = core.Backend(

@@ -15,6 +15,7 @@ from backend_vllm import arguments, installed
 from backend_vllm.adapters import read_adapters
 from backend_vllm.arguments import Arguments
 from backend_vllm.folder import Folder
+from backend_vllm.installed import Kinds
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 
@@ -105,18 +106,27 @@ def description_of(settings: Settings) -> Description:
     )
 
 
-def settings_of(config: ModelConfig, path: Path) -> Settings:
+def settings_of(
+    config: ModelConfig,
+    path: Path,
+    known: Mapping[str, Kinds] | None = None,
+    download: bool = True,
+) -> Settings:
     """Return the settings of a version. Imports no part of vLLM.
 
-    path   folder of the version
+    path       folder of the version
+    known      arguments of vLLM's engine; None for those of the vLLM that is installed
+    download   whether small files of a model at Hugging Face may be downloaded
     Raises CoreError that names the file and key, or the parameter, that is wrong.
     """
     file = path / (config.default_model_filename or arguments.FILE)
-    found = arguments.read_arguments(file, config.name, installed.engine_arguments(config.name))
+    if known is None:
+        known = installed.engine_arguments(config.name)
+    found = arguments.read_arguments(file, config.name, known)
     if devices := _devices(config, found):
         found.setdefault("device_ids", devices)
     _flag(config, "ENABLE_VLLM_HEALTH_CHECK")  # the health of vLLM is always checked
-    folder = Folder(found["model"], config.name, str(found.get("revision") or ""))
+    folder = Folder(found["model"], config.name, str(found.get("revision") or ""), download)
     most = found.get("max_model_len")
     return Settings(
         task=_task(found, folder),
