@@ -58,7 +58,7 @@ class Encode(RequestStage):
         for pixels in self.rows(request, self._input):
             if not pixels.size:
                 raise NoPicture(f"'{self._input}' of shape {list(pixels.shape)} has no pixel")
-            found.append({PICTURE: _as_tensor(self._encoder(turned(pixels)))})
+            found.append({PICTURE: as_tensor(self._encoder(turned(pixels)))})
         return self.joined(found)
 
 
@@ -101,7 +101,7 @@ class Draw(RequestStage):
         for i, image in enumerate(self.rows(request, IMAGE)):
             picture = np.ascontiguousarray(self._decode(image.reshape(-1)[0]))
             self._draw(picture, boxes[i], {name: array[i] for name, array in given.items()})
-            found.append({PICTURE: _as_tensor(self._encoder(picture))})
+            found.append({PICTURE: as_tensor(self._encoder(picture))})
         return self.joined(found)
 
     def _draw(self, picture: np.ndarray, boxes: np.ndarray, given: dict[str, np.ndarray]) -> None:
@@ -151,7 +151,7 @@ def _text_of(i: int, given: dict[str, np.ndarray]) -> str:
     return " ".join(filter(None, (_SHOWN[name](given[name][i]) for name in names)))
 
 
-def _as_tensor(data: bytes) -> np.ndarray:
+def as_tensor(data: bytes) -> np.ndarray:
     found = np.empty(1, object)
     found[0] = data
     return found

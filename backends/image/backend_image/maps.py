@@ -12,15 +12,22 @@ from core import dtypes
 from core.request import InferenceRequest
 
 HEATMAPS, KEYPOINTS, MASKS = "heatmaps", "keypoints", "masks"
+_MOST_POINTS = 100_000
 _LARGEST_SIDE = 65_536  # of a picture with masks, in pixels
 
 
 class Keypoints(RequestStage):
-    """The highest place of each heatmap, moved by a quarter towards its higher neighbour."""
+    """The highest place of each heatmap, moved by a quarter towards its higher neighbour.
+
+    With `sigmoid`, the score is the sigmoid of the heatmap's value.
+    """
 
     def __init__(self, options: Options):
         self._size = options.size("input_size")
         self._input = options.text("input", HEATMAPS)
+        self._points_last = options.choice("layout", "NCHW", ("NCHW", "NHWC")) == "NHWC"
+        self._sigmoid = options.flag("sigmoid", False)
+        self._most = options.count("points", _MOST_POINTS, 1, _MOST_POINTS)
         self.inputs = (
             Tensor(self._input, dtypes.FP32, (-1, -1, -1)),
             Tensor(GEOMETRY, dtypes.FP32, (6,), optional=True),
@@ -29,6 +36,9 @@ class Keypoints(RequestStage):
 
     def answer(self, request: InferenceRequest) -> Outputs:
         maps = self.rows(request, self._input)
+        if self._points_last:
+            maps = maps.transpose(0, 3, 1, 2)
+        maps = maps[:, : self._most]
         if 0 in maps.shape[1:]:
             raise self.refused(f"'{self._input}' of shape {list(maps.shape)} is empty")
         geometries = self.rows(request, GEOMETRY) if GEOMETRY in request.inputs else None
@@ -54,6 +64,8 @@ class Keypoints(RequestStage):
         points *= [self._size[1] / width, self._size[0] / height]
         if geometry is not None:
             points = Geometry.of(geometry).original(points)
+        if self._sigmoid:
+            score = 1 / (1 + np.exp(-score.astype(np.float64)))
         return np.concatenate([points, score[:, None]], axis=1).astype(np.float32)
 
 

@@ -84,6 +84,13 @@ class Options:
             raise self.wrong(name, f"a number, or a list of {count} numbers")
         return tuple(float(each) for each in many)
 
+    def pairs(self, name: str, count: int) -> list[tuple[int, int]]:
+        """Return a list of pairs of numbers from 0 to count - 1; an empty one if it is left out."""
+        value = self._value(name, [])
+        if not isinstance(value, list) or not all(_is_pair(each, count) for each in value):
+            raise self.wrong(name, f"a list of pairs of numbers from 0 to {count - 1}")
+        return [(first, second) for first, second in value]
+
     def done(self) -> None:
         """Raise CoreError(INVALID) for an option that the step does not have, with the nearest name."""
         for name in self._given:
@@ -108,6 +115,14 @@ class Options:
 
 def _is_side(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_SIDE
+
+
+def _is_pair(value: object, count: int) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(type(each) is int and 0 <= each < count for each in value)
+    )
 
 
 def _is_number(value: object) -> bool:

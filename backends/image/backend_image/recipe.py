@@ -17,6 +17,7 @@ from backend_image.maps import Keypoints, Masks
 from backend_image.options import Options
 from backend_image.prepare import Prepare
 from backend_image.shape import Step, steps
+from backend_image.skeleton import DrawKeypoints
 from backend_image.stage import Stage
 from backend_image.tensor import ToTensor
 from backend_image.top_k import TopK
@@ -31,7 +32,11 @@ _ALONE: dict[str, Callable[[Options, Path], Stage]] = {
     "keypoints": lambda options, folder: Keypoints(options),
     "masks": lambda options, folder: Masks(options),
 }
-_FIRST = ("decode", "pixels", *_ALONE, "draw", "encode")
+_DRAWN: dict[str, Callable[[Options, Encoder], Stage]] = {
+    "draw": Draw,
+    "draw_keypoints": DrawKeypoints,
+}
+_FIRST = ("decode", "pixels", *_ALONE, *_DRAWN, "encode")
 
 
 def read_recipe(file: Path) -> Stage:
@@ -67,7 +72,7 @@ class _Recipe:
         made: Stage
         if name in ("decode", "pixels"):
             made = self._prepare()
-        elif name in ("draw", "encode"):
+        elif name in _DRAWN or name == "encode":
             made = self._picture()
         elif name in _ALONE:
             self._only(name)
@@ -99,8 +104,9 @@ class _Recipe:
             self._only(name)
             return Encode(Encoder(options), options.text("input", "pixels"))
         if len(self._steps) != 2 or self._steps[1][0] != "encode":
-            raise self._unknown(len(self._steps) - 1, ("encode",), " after draw, as the last step")
-        return Draw(options, Encoder(self._steps[1][1]))
+            where = f" after {name}, as the last step"
+            raise self._unknown(len(self._steps) - 1, ("encode",), where)
+        return _DRAWN[name](options, Encoder(self._steps[1][1]))
 
     def _only(self, name: str) -> None:
         if len(self._steps) > 1:

@@ -16,6 +16,7 @@ DECODE = [{"decode": {}}, {"letterbox": {"size": 320}}, {"tensor": {"scale": 255
         (DECODE, "thread"),
         ([{"encode": {}}], "thread"),
         ([{"draw": {}}, {"encode": {}}], "thread"),
+        ([{"draw_keypoints": {}}, {"encode": {}}], "thread"),
         ([{"detections": {}}], "auto"),
         ([{"top_k": {}}], "auto"),
     ],

@@ -55,6 +55,12 @@ TENSOR = {"tensor": {}}
         ([{"detections": {"iou_threshold": 2}}], "a number from 0 to 1"),
         ([{"draw": {}}], "step 0 is 'draw', expected encode after draw"),
         ([{"draw": {"colour": "grey"}}, {"encode": {}}], "boxes are drawn in colours"),
+        ([{"draw_keypoints": {}}], "expected encode after draw_keypoints, as the last step"),
+        (
+            [{"draw_keypoints": {"lines": [[0, 1], [2]]}}, {"encode": {}}],
+            "'lines' is [[0, 1], [2]], it must be a list of pairs of numbers from 0",
+        ),
+        ([{"keypoints": {"input_size": 5, "layout": "HWC"}}], "it must be NCHW or NHWC"),
         ([{"masks": {}}], "needs the option 'input_size'"),
     ],
 )
