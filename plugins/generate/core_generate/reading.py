@@ -10,7 +10,7 @@ from typing import Any
 
 from core.errors import CoreError, invalid
 from core.tensor import Tensor
-from core_generate.chat.media import check_image
+from core_generate.chat.media import check_audio, check_image
 from core_generate.chat.messages import MOST_MEDIA
 from core_generate.engine import Prompt, Sampling, Speech
 from core_generate.sampling import INPUT, SamplingRequest, read_sampling, sampling_among
@@ -63,13 +63,12 @@ def read_generate(
         raise invalid(
             "the field 'suffix' follows a prompt of text: send text_input, not prompt_token_ids"
         )
-    images: tuple[bytes, ...] = ()
-    if (image := inputs.get("image")) is not None:
-        if image.array.size and "images" not in supports:
-            raise _unsupported("the input 'image'", "images", supports)
-        if image.array.size > MOST_MEDIA:
-            raise invalid(f"image: {image.array.size} images, at most {MOST_MEDIA} are allowed")
-        images = tuple(check_image(_image(each), "image") for each in image.array.ravel().tolist())
+    images = tuple(
+        check_image(_image(each), "image") for each in _files(inputs, "image", "images", supports)
+    )
+    sounds = tuple(
+        check_audio(each, "audio") for each in _files(inputs, "audio", "audio", supports)
+    )
     stream = flag(inputs, "stream")
     returns = frozenset(
         [RETURNS[each] for each in inputs if each in RETURNS and flag(inputs, each)]
@@ -85,8 +84,22 @@ def read_generate(
         prepend = not flag(inputs, "exclude_input_in_output")
         if prepend and stream:
             raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
-    prompt = Prompt(text, tokens or (), images, (), asked.suffix, asked.adapter)
+    prompt = Prompt(text, tokens or (), images, sounds, asked.suffix, asked.adapter)
     return GenerateRequest(prompt, sampling, stream, prepend, returns)
+
+
+def _files(
+    inputs: Mapping[str, Tensor], name: str, field: str, supports: frozenset[str]
+) -> list[bytes]:
+    """Return the files in an input; [] without it. Raises CoreError(INVALID) for too many, or unsupported."""
+    if (tensor := inputs.get(name)) is None or not tensor.array.size:
+        return []
+    if field not in supports:
+        raise _unsupported(f"the input '{name}'", field, supports)
+    if tensor.array.size > MOST_MEDIA:
+        raise invalid(f"{name}: {tensor.array.size} files, at most {MOST_MEDIA} are allowed")
+    found: list[bytes] = tensor.array.ravel().tolist()
+    return found
 
 
 def read_speech(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> Speech:

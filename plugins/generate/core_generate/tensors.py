@@ -56,6 +56,7 @@ INPUTS: dict[str, list[Row]] = {
         ("times", BOOL, [1]),
     ],
 }
+_SOUND: Row = ("audio", BYTES, [-1])  # of the task "generate", where the engine reads sound
 _TOKENS: list[Row] = [("token_ids", INT32, [-1]), ("text_output", BYTES, [1])]
 OUTPUTS: dict[str, list[Row]] = {
     "generate": [
@@ -136,8 +137,9 @@ def write_configuration(config: ModelConfig, description: Description) -> None:
             f"model '{config.name}' has max_batch_size {config.max_batch_size}; its engine batches "
             "itself: remove max_batch_size from config.pbtxt"
         )
+    hears = task == "generate" and "audio" in description.supports
     tables: list[tuple[str, Any, list[Row]]] = [
-        ("input", config.input, INPUTS[task]),
+        ("input", config.input, INPUTS[task] + [_SOUND] * hears),
         ("output", config.output, OUTPUTS[task]),
     ]
     for what, entries, rows in tables:

@@ -203,7 +203,7 @@ def test_at_most_128_images_are_taken(serve):
     seen = []
     served = serve(backend=backend_of(seeing(seen)))
 
-    with pytest.raises(CoreError, match="image: 129 images, at most 128 are allowed"):
+    with pytest.raises(CoreError, match="image: 129 files, at most 128 are allowed"):
         served.stream({**asked(), "image": np.array([png(1, 1)] * 129, object)}, "m")
     served.stream({**asked(), "image": np.array([png(1, 1)] * 128, object)}, "m")
 
