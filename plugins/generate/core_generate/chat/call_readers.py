@@ -7,7 +7,8 @@ A reader gives its sink the function's name once, then the text of the arguments
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
@@ -16,6 +17,10 @@ from core_generate.chat.json_values import SPACE, ValueScanner
 
 _NAME_KEYS = {"name", "tool_name"}
 _ARGUMENTS_KEYS = {"arguments", "parameters"}
+# All keys that models write into a call.
+CALL_KEYS = frozenset({*_NAME_KEYS, *_ARGUMENTS_KEYS, "function", "type", "id"})
+_TYPES = frozenset({"function"})
+_MOST_WORD = 1024  # characters of a compared key or name, with escapes
 _SKIPPED = "skipped"  # the value of any other key
 
 
@@ -53,21 +58,39 @@ class CallReader:
         self._sink.begin(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Strict:
+    """What makes a JSON object without a marker a call, and no answer.
+
+    names             names of the functions
+    keys              keys that a call may have
+    needs_arguments   whether an object without arguments is an answer
+    """
+
+    names: frozenset[str]
+    keys: frozenset[str] = CALL_KEYS
+    needs_arguments: bool = True
+
+
 class JsonCall(CallReader):
     """Reads {"name": "f", "arguments": {…}}, the keys in any order, also within {"function": {…}}.
 
     The arguments may also be a string with JSON. Without arguments, the sink gets {}.
-    is_name   returns whether a name is allowed; a call with another name is broken
+    strict   what a text without a marker must have to be a call; None behind a marker. Such a call breaks at
+             the first character that makes it something else: until the sink has the name, each key, the
+             name and a `type` are compared while they arrive
     """
 
-    def __init__(self, sink: Sink, is_name: Callable[[str], bool]):
+    def __init__(self, sink: Sink, strict: Strict | None = None):
         super().__init__(sink)
-        self._is_name = is_name
+        self._strict = strict
         self._depth = 0
         self._expects = "open"
         self._value: ValueScanner | None = None
-        self._role = ""  # of the value: key, name, arguments (whole), streamed (arguments), skipped
+        # Of the value: key, name, type, arguments (whole), streamed (arguments), skipped.
+        self._role = ""
         self._parts: list[str] = []
+        self._words: frozenset[str] | None = None  # what the value may be; None for anything
         self._key = ""
         self._name = ""
         self._held: list[str] = []  # arguments that came before the name
@@ -85,11 +108,11 @@ class JsonCall(CallReader):
         return at
 
     def _read(self, text: str, at: int) -> int:
-        each, expects = text[at], self._expects
+        each, expects, strict = text[at], self._expects, self._compared
         if expects == "open" and each == "{":
             self._depth, self._expects = 1, "key"
         elif expects == "key" and each == '"':
-            return self._begin_value("key", at)
+            return self._begin_value("key", at, strict.keys if strict else None)
         elif expects == "key" and each == "}":
             self._close()
         elif expects == "key" and each == ",":
@@ -103,21 +126,30 @@ class JsonCall(CallReader):
             return at
         return at + 1
 
-    def _begin_value(self, role: str, at: int) -> int:
-        self._role, self._value, self._parts = role, ValueScanner(), []
+    @property
+    def _compared(self) -> Strict | None:
+        """Return what the text must have, until the sink has the name; then the text is a call."""
+        return None if self.begun else self._strict
+
+    def _begin_value(self, role: str, at: int, words: frozenset[str] | None = None) -> int:
+        self._role, self._value, self._parts, self._words = role, ValueScanner(), [], words
         return at
 
     def _begin_named_value(self, first: str, at: int) -> int:
         self._expects = "key"
-        key = self._key
+        key, strict = self._key, self._compared
         if key == "function" and first == "{":
             self._depth += 1
             return at + 1
         if not self._name and (key in _NAME_KEYS or (key == "function" and first == '"')):
-            return self._begin_value("name", at)
+            return self._begin_value("name", at, strict.names if strict else None)
         if key in _ARGUMENTS_KEYS and not self._has_arguments:
             self._has_arguments = True
+            self.broken = strict is not None and first not in '{"n'  # n: null
             return self._begin_value("streamed" if first == "{" else "arguments", at)
+        if strict and key == "type":
+            return self._begin_value("type", at, _TYPES)
+        self.broken = strict is not None and key != "id"  # the same key again
         return self._begin_value(_SKIPPED, at)
 
     def _read_value(self, scanner: ValueScanner, text: str, at: int) -> int:
@@ -128,8 +160,10 @@ class JsonCall(CallReader):
             self._parts.append(text[at:end])
         if scanner.done:
             self._value = None
-            if self._role in ("key", "name", "arguments"):
+            if self._role in ("key", "name", "type", "arguments"):
                 self._end_value("".join(self._parts))
+        elif self._words is not None:
+            self.broken = not _may_become("".join(self._parts), self._words)
         return end
 
     def _end_value(self, text: str) -> None:
@@ -139,24 +173,27 @@ class JsonCall(CallReader):
             self.broken = True
             return
         if self._role == "arguments":
-            whole = "{}" if value is None or value == "" else value
-            self._add_arguments(whole if isinstance(whole, str) else text)
-        elif not isinstance(value, str) or not value:
+            self._end_arguments(value, text)
+        elif not isinstance(value, str) or value not in (self._words or {value}) or not value:
             self.broken = True
         elif self._role == "key":
             self._key, self._expects = value, "colon"
-        else:
+        elif self._role == "name":
             self._name = value
             if self._held:
                 self._add_arguments("")
+
+    def _end_arguments(self, value: Any, text: str) -> None:
+        whole = "{}" if value is None or value == "" else value
+        if self._compared and isinstance(whole, str) and not _is_object(whole):
+            self.broken = True
+            return
+        self._add_arguments(whole if isinstance(whole, str) else text)
 
     def _add_arguments(self, text: str) -> None:
         if not self.begun:
             self._held.append(text)
             if not self._name:
-                return
-            if not self._is_name(self._name):
-                self.broken = True
                 return
             self._begin(self._name)
             text = "".join(self._held)
@@ -167,10 +204,24 @@ class JsonCall(CallReader):
         self._depth -= 1
         if self._depth:
             return
-        if not self.begun:
+        if not self.begun and not (self._strict and self._strict.needs_arguments):
             self._add_arguments("{}")  # a call without arguments
         self.done = self.begun
         self.broken = not self.begun
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _may_become(text: str, words: frozenset[str]) -> bool:
+    """Return whether the begin of a JSON string may go on to one of the words."""
+    if len(text) > _MOST_WORD or text[0] != '"':
+        return False
+    return "\\" in text or any(each.startswith(text[1:]) for each in words)
 
 
 class NamedCall(CallReader):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core_generate.chat.call_readers import CallReader, JsonCall, NamedCall, TaggedCall
+from core_generate.chat.call_readers import (
+    CALL_KEYS,
+    CallReader,
+    JsonCall,
+    NamedCall,
+    Strict,
+    TaggedCall,
+)
 from core_generate.chat.json_values import skip_space
 from core_generate.chat.parser import ToolCallParser, new_call_id, overlap
 from core_generate.chat.pieces import CallArguments, CallBegin, Content, Piece
@@ -22,12 +29,14 @@ class Family:
     end        marker after calls; "" if there is none
     is_bare    whether a text whose first character is { or [ may be a call without `begin`
     is_named   whether a call may also have the form name{…}
+    keys       keys that a call without `begin` may have
     """
 
     begin: str
     end: str
     is_bare: bool = False
     is_named: bool = False
+    keys: frozenset[str] = CALL_KEYS
 
 
 FAMILIES = {
@@ -38,7 +47,8 @@ FAMILIES = {
     "nemotron": Family("<TOOLCALL>", "</TOOLCALL>"),
     "jamba": Family("<tool_calls>", "</tool_calls>"),
     "command_r": Family("<|START_ACTION|>", "<|END_ACTION|>"),
-    "json": Family("", "", is_bare=True),
+    # What a structure of core_generate.chat.tools permits.
+    "json": Family("", "", is_bare=True, keys=frozenset({"name", "arguments"})),
 }
 _ALIASES = {"llama3_json": "llama3", "qwen": "hermes", "qwen_coder": "hermes", "smollm2": "hermes"}
 
@@ -62,16 +72,19 @@ def family_of(template: str) -> str:
 class CallsParser(ToolCallParser):
     """Parses the text of a family: content, and calls. Text that looks like calls and has none is content.
 
-    A call that breaks after its name, or behind another call, is dropped from there on.
-    tools   the functions; a call without a marker is a call only if it names one of them. Unless they are
-            `parallel`, calls behind the first are dropped
+    A call that breaks after its name is dropped from there on, also one behind a marker and another call.
+    JSON without a marker may be an answer. It is a call only if it names a function, has arguments, and has
+    before them no key that calls do not have. It is content from the first character that it is no call.
+    tools   the functions. If the choice is "required", a call without a marker needs no arguments. Unless
+            they are `parallel`, calls behind the first are dropped
     """
 
     plain = False
 
     def __init__(self, family: Family, tools: Tools, new_id: Callable[[], str] = new_call_id):
         self._family = family
-        self._names = tools.names
+        needs_arguments = tools.choice != "required"  # else all text is calls
+        self._strict = Strict(tools.names, family.keys, needs_arguments)
         self._parallel = tools.parallel
         functions = [each["function"] for each in tools.functions]
         self._schemas = {each["name"]: each.get("parameters") or {} for each in functions}
@@ -82,7 +95,9 @@ class CallsParser(ToolCallParser):
         self._count = 0
         self._read: Callable[[], bool] = self._start if family.is_bare else self._content
         self._reader: CallReader | None = None
-        self._raw = ""  # text since the begin of calls, while there is no call yet
+        # Text that is content if it is no call: since the begin of calls, while there is none yet; without a
+        # marker, of each further call until its name is known.
+        self._raw = ""
         self._has_call = False  # since the begin
         self._is_marked = False
         self._in_list = False
@@ -173,6 +188,8 @@ class CallsParser(ToolCallParser):
         if self._is_marked and TaggedCall.BEGIN.startswith(rest):
             return False
         self._pass(at)
+        if self._has_call:
+            self._raw = ""
         self._reader = self._reader_of(rest)
         return True
 
@@ -192,18 +209,23 @@ class CallsParser(ToolCallParser):
         return True
 
     def _keep(self, text: str) -> None:
-        if not self._has_call:
+        may_be_content = self._reader and not (self._reader.begun or self._is_marked)
+        if may_be_content or not self._has_call:
             self._raw += text
 
     def _leave(self, size: int) -> bool:
         """End the calls behind `size` characters, and go on with content. Always return True.
 
-        If there was no call, these characters and those since the begin of the calls become content.
+        The text that was no call becomes content. If it has no marker at its begin, it is searched for one.
         """
-        if not self._has_call:
-            self._add_content(self._raw + self._pending[:size])
-        self._raw, self._pending = "", self._pending[size:]
         self._read = self._content
+        raw, self._raw = self._raw, ""
+        if not self._is_marked:
+            self._pending = raw + self._pending[size:]
+            return True
+        if not self._has_call:
+            self._add_content(raw + self._pending[:size])
+        self._pending = self._pending[size:]
         return True
 
     def _reader_of(self, text: str) -> CallReader:
@@ -211,26 +233,26 @@ class CallsParser(ToolCallParser):
             return TaggedCall(self, self._schemas)
         if self._is_marked and self._family.is_named and text[0] != "{":
             return NamedCall(self)
-        return JsonCall(self, self._is_any if self._is_marked else self._names.__contains__)
-
-    def _is_any(self, name: str) -> bool:
-        return True
+        return JsonCall(self, None if self._is_marked else self._strict)
 
     def _feed_reader(self, reader: CallReader) -> bool:
-        end = reader.feed(self._pending, 0)
+        # The bound is at the same character, however the text is cut.
+        room = MOST_HELD + 1 - len(self._raw)
+        end = reader.feed(self._pending[:room], 0)
         self._keep(self._pending[:end])
         self._pending = self._pending[end:]
         if len(self._raw) > MOST_HELD:
             reader.broken = True
         if reader.broken:
             self._reader = None
-            return self._drop() if self._has_call else self._leave(0)
+            is_call = self._has_call and (self._is_marked or reader.begun)
+            return self._drop() if is_call else self._leave(0)
         if reader.done:
             self._reader = None
         return True
 
     def _drop(self) -> bool:
-        """Drop the rest of a call that breaks after its name, or behind another call. Always return True.
+        """Drop the rest of a call that breaks, after its name or behind a marker. Always return True.
 
         Content goes on behind the end marker of the calls, or here if they have no begin or end marker.
         """
