@@ -11,7 +11,7 @@ from backend_testing.letters.json_instance import json_instance
 from core_generate import Prompt, Sampling, Structure
 from core_testing.engines.recorder import Recorder
 
-from core.errors import CoreError
+from core.errors import CoreError, Kind
 
 
 @pytest.fixture
@@ -135,12 +135,21 @@ def test_a_document_for_a_schema(generate, schema, document):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ({"$ref": "#"}, "nested more than 50 deep"),
-        ({"$ref": "#/x"}, "refers to '#/x', which it does not have"),
-        ({"type": "tree"}, "the unknown type 'tree'"),
-        ({"anyOf": [3]}, "has 3 in the place of an object"),
+        ({"properties": {"x": {"$ref": "#"}}, "required": ["x"]}, "nested more than 50 deep"),
+        ({"$ref": "#"}, r'schema\.\$ref: "#" leads back to itself'),
+        ({"$ref": "#/x"}, r"schema\.\$ref: the schema has nothing at"),
+        ({"type": "tree"}, "schema.type: expected"),
+        ({"type": {"a": 1}}, 'schema.type: expected .* found {"a":1}'),
+        ({"type": [["string"]]}, "schema.type: expected"),
+        ({"type": 3}, "schema.type: expected .* found 3"),
+        ({"anyOf": [3]}, r"schema.anyOf\[0\]: expected an object, found 3"),
+        ({"properties": 3}, "schema.properties: expected an object, found 3"),
+        ({"required": "x"}, "schema.required: expected a list"),
+        ({"type": "array", "minItems": "2"}, 'minItems: expected an integer from 0 on, found "2"'),
+        ({"type": "string", "minLength": -1}, "minLength: expected an integer from 0 on, found -1"),
     ],
 )
 def test_a_schema_that_cannot_be_followed_is_refused(schema, message):
-    with pytest.raises(CoreError, match=message):
+    with pytest.raises(CoreError, match=message) as refused:
         json_instance(schema)
+    assert refused.value.kind is Kind.INVALID

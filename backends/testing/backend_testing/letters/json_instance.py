@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from core_generate.chat.fields import FieldError, shown
+from core_generate.chat.structure import check_schema
+
 from core.errors import invalid
 
 _DEEPEST = 50
@@ -15,9 +18,10 @@ def json_instance(schema: Mapping[str, Any] | bool) -> Any:
     """Return a value for the schema, with required members only and the first of several alternatives.
 
     It may be invalid if the schema uses keywords such as pattern, or several parts of allOf: they are
-    ignored. Raises CoreError(INVALID) for an unknown type, a $ref without a target, a schema that is neither
-    an object nor True, and more than 50 levels.
+    ignored. Raises CoreError(INVALID), which names the field of the schema, for a wrong one, such as a type
+    that is no text, and for a document of more than 50 levels.
     """
+    check_schema(schema, "schema")
     return _instance({} if schema is True else schema, schema, 0, top=True)
 
 
@@ -47,15 +51,21 @@ def _instance(schema: Any, root: Any, depth: int, top: bool = False) -> Any:
             for name in schema.get("required", ())
         }
     if kind == "array":
-        count = min(schema.get("minItems", 0), _MOST)
+        count = _count(schema, "minItems", 0)
         return [_instance(schema.get("items", True), root, depth + 1)] * count
     if kind == "string":
-        return "a" * min(schema.get("minLength", 1), _MOST)
+        return "a" * _count(schema, "minLength", 1)
     values = {"integer": schema.get("minimum", 0), "number": schema.get("minimum", 0)}
     values |= {"boolean": False, "null": None}
-    if kind not in values:
-        raise invalid(f"the JSON schema has the unknown type {kind!r}")
     return values[kind]
+
+
+def _count(schema: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a count of the schema, at most 1000. Raises FieldError if it is no integer of at least 0."""
+    found = schema.get(name, default)
+    if type(found) is not int or found < 0:
+        raise FieldError(f"schema: {name}", f"expected an integer from 0 on, found {shown(found)}")
+    return min(found, _MOST)
 
 
 def _referred(pointer: Any, root: Any) -> Any:
