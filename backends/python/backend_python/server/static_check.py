@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import ast
 import logging
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from backend_python.environments.choice import chosen
+from backend_python.environments.archive import is_archive
+from backend_python.environments.choice import Choice, chosen
 from backend_python.environments.settings import EnvironmentSettings
 from backend_python.runner import CLASS
 from backend_python.server.complete import FUNCTION
 from backend_python.server.found import add_adapters
 from backend_python.server.model import PythonModel, model_file_of
+from backend_python.server.static_imports import check_imports
 from core.backend import Backend
 from core.config import ModelConfig
 from core.errors import CoreError, internal
@@ -37,7 +40,8 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     It is False for a file whose auto_complete_config may change the configuration, for files without a
     TritonPythonModel, for files of adapters, and for a file that is too large or deep to be parsed here.
     path   the version's folder
-    Raises the CoreError of a load for a missing file, a wrong parameter, wrong syntax, and a missing class.
+    Raises the CoreError of a load for a missing file, a wrong parameter, wrong syntax, an import that cannot
+    succeed, and a missing class.
     """
     model = PythonModel()
     model.name, model.version = config.name, int(path.name) if path.name.isdecimal() else 1
@@ -49,19 +53,39 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     if file.suffix != ".py":
         return False
     tree = _parsed(file, config.name, own_environment)
-    return tree is not None and _check_class(tree, file, config, backend)
+    if tree is None:
+        return False
+    if not own_environment:
+        own = [file.parent] if file_of(backend) is not None else [file.parent, file.parent.parent]
+        check_imports(tree, file, file.read_bytes(), config.name, own)
+    return _check_class(tree, file, config, backend)
 
 
 def _check_environment(config: ModelConfig, path: Path, backend: Backend) -> bool:
-    """Return whether the model has packages of its own. Raises CoreError if their archive is missing."""
+    """Return whether the model has packages of its own. Raises CoreError if their place is wrong."""
     of_folder = file_of(backend)
     settings = EnvironmentSettings(backend.config)
     choice = chosen(config, path, settings, of_folder.parent if of_folder is not None else None)
     if choice is None:
         return False
-    if choice.path and not Path(choice.path).exists():
-        raise choice.error("does not exist")
+    if choice.path:
+        _check_place(choice, Path(choice.path))
     return True
+
+
+def _check_place(choice: Choice, place: Path) -> None:
+    """Refuse a path of an environment that is missing, or a file of another kind. Nothing is unpacked."""
+    if not place.exists():
+        raise choice.error("does not exist")
+    try:
+        usable = place.is_dir() or os.access(place, os.X_OK) or is_archive(place)
+    except OSError as error:
+        raise choice.error(f"cannot be read: {error}") from None
+    if not usable:
+        raise choice.error(
+            "is no archive of a kind that is known, and no program; expected an archive of conda-pack, the "
+            "folder of an environment, or a Python interpreter"
+        )
 
 
 def _parsed(file: Path, model: str, own_environment: bool) -> ast.Module | None:
@@ -143,6 +167,10 @@ def _defined(body: list[ast.stmt]) -> tuple[dict[str, ast.stmt], bool]:
             for alias in each.names:
                 is_open = is_open or alias.name == "*"
                 names[(alias.asname or alias.name).partition(".")[0]] = each
+        elif isinstance(each, ast.Delete):
+            is_open = is_open or each not in body  # it may not run
+            for target in each.targets:
+                names.pop(getattr(target, "id", ""), None)
         else:
             names.update((name, each) for name in _assigned(each))
             is_open = is_open or _calls(each, ("globals", "exec", "setattr", "vars"))
