@@ -66,10 +66,19 @@ class _Entry(tarfile.TarInfo):
 
 
 def is_archive(file: Path) -> bool:
-    """Return whether `unpack` accepts the file. Raise OSError if it cannot be read."""
+    """Return whether the file is an archive that `unpack` knows. Raise OSError if it cannot be read."""
     head = _head(file)
     # A tar is recognised by its first entry. A zip's magic may also end any file, so only the head counts.
-    return head.startswith((_ZIP, _ZSTANDARD)) or tarfile.is_tarfile(file)
+    if head.startswith((_ZIP, _ZSTANDARD)):
+        return True
+    try:
+        return tarfile.is_tarfile(file)
+    except (
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+    ):  # cut off in its first entry: `unpack` reports it
+        return True
 
 
 def unpack(archive: Path, folder: Path, most_bytes: int) -> None:

@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 from backend_python.environments import Unusable
-from backend_python.environments.archive import unpack
+from backend_python.environments.archive import is_archive, unpack
 
 PLENTY = 1 << 20
 
@@ -179,6 +179,15 @@ def test_metadata_of_an_entry_is_limited(tmp_path, to, kind):
         unpack(tmp_path / "env.tar.gz", to, PLENTY)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2 << 10  # in KiB
+
+
+def test_an_archive_that_ends_in_its_first_entry_is_known_and_refused(tmp_path, to):
+    archive = tmp_path / "env.tar.gz"
+    archive.write_bytes(gzip.compress(os.urandom(9000))[:20])
+
+    assert is_archive(archive)
+    with pytest.raises(Unusable, match="cannot be unpacked: "):
+        unpack(archive, to, PLENTY)
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "no archive"])
