@@ -31,6 +31,7 @@ _TYPES = {
 }
 _DEEPEST = 32  # graphs in graphs, and types in types
 _MOST_NODES = 1_000_000
+_MOST_ORDERED = 100_000  # nodes whose order is checked
 _EXTERNAL = 1  # TensorProto.DataLocation
 
 # Of each dimension its number, None if it has none; None for an unknown rank.
@@ -46,6 +47,8 @@ class Facts:
     functions   (domain, name) of the functions that the file defines
     needed      tensors that nodes of the outermost graph read
     made        tensors that these nodes write
+    repeated    inputs that come twice, and tensors with more than one source among inputs and these nodes
+    nodes       what each of these nodes reads and writes; none of a graph with too many
     external    name of each file with weights → bytes that it must have
     open_outputs
                 outputs with sizes that ONNX Runtime may infer, named or not: those without a number → their
@@ -62,6 +65,8 @@ class Facts:
     initializers: set[str] = field(default_factory=set)
     needed: set[str] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
+    repeated: set[str] = field(default_factory=set)
+    nodes: list[tuple[list[str], list[str]]] = field(default_factory=list)
     open_outputs: dict[str, set[int] | None] = field(default_factory=dict)
     has_graph: bool = False
 
@@ -135,6 +140,8 @@ class _Reader:
 
     def _value(self, message: Buffer, is_input: bool) -> None:
         info, sizes = _value_info(message)
+        if is_input and info.name in self.facts.inputs:
+            self.facts.repeated.add(info.name)
         (self.facts.inputs if is_input else self.facts.outputs)[info.name] = info
         if is_input or not info.type.startswith("tensor("):
             return
@@ -148,16 +155,29 @@ class _Reader:
         if self._nodes > _MOST_NODES:
             raise Damaged(f"it has more than {_MOST_NODES} nodes")
         operator = domain = ""
+        reads, writes = list[str](), list[str]()
         for number, value in fields(message):
             if number == 4:
                 operator = text(value)
             elif number == 7:
                 domain = text(value)
-            elif number in (1, 2) and depth == 0:
-                (self.facts.needed if number == 1 else self.facts.made).add(text(value))
+            elif number in (1, 2):
+                (reads if number == 1 else writes).append(text(value))
             elif number == 5:
                 self._attribute(inner(value), depth)
+        if depth == 0:
+            self._ordered(reads, [each for each in writes if each])  # "" is an output left out
         self.facts.operators.add(("" if domain == "ai.onnx" else domain, operator))
+
+    def _ordered(self, reads: list[str], writes: list[str]) -> None:
+        facts = self.facts
+        for each in writes:
+            (facts.repeated if each in facts.made else facts.made).add(each)
+        facts.needed.update(reads)
+        if self._nodes < _MOST_ORDERED:
+            facts.nodes.append((reads, writes))
+        else:
+            facts.nodes.clear()
 
     def _attribute(self, message: Buffer, depth: int) -> None:
         for number, value in fields(message):
@@ -217,7 +237,9 @@ def facts_of(path: Path) -> Facts:
             del view
     if not reader.facts.has_graph:
         raise Damaged("No graph was found in the protobuf.")
-    return reader.facts
+    facts = reader.facts
+    facts.repeated |= facts.inputs.keys() & facts.made
+    return facts
 
 
 def _value_info(message: Buffer) -> tuple[TensorInfo, _Sizes]:

@@ -20,6 +20,7 @@ from backend_onnx.options import SHARE_SESSION, Parameters, run_options, session
 from backend_onnx.providers import providers_for
 from backend_onnx.session import model_file
 from backend_onnx.unloaded.facts import Facts, facts_of
+from backend_onnx.unloaded.order import circle_in
 from backend_onnx.unloaded.runtime import newest_ir_version, newest_opset, operators
 from backend_onnx.unloaded.wire import Damaged
 from core.backend import Backend, Device
@@ -51,10 +52,7 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
         ) from None
     _check_versions(config, file, facts)
     _check_operators(config, file, facts)
-    if missing := facts.missing:
-        names = ", ".join(missing[:20])
-        reason = f"its nodes and outputs need {names}, which nothing in it gives; export it again"
-        raise _refused(config, file, reason)
+    _check_tensors(config, file, facts)
     _check_external(config, file, facts)
     return _compare(config, facts, backend)
 
@@ -126,6 +124,18 @@ def _check_operators(config: ModelConfig, file: Path, facts: Facts) -> None:
             f"{reason}; install a newer one, or give the operator's library in model_operations "
             "{ op_library_filename }",
         )
+
+
+def _check_tensors(config: ModelConfig, file: Path, facts: Facts) -> None:
+    """Refuse tensors that nothing gives, that two things give, and that need themselves."""
+    for names, reason in (
+        (facts.missing, "its nodes and outputs need {}, which nothing in it gives"),
+        (sorted(facts.repeated), "it defines {} more than once"),
+        (circle_in(facts.nodes), "its nodes form a circle: none of {} can be computed first"),
+    ):
+        if names:
+            shown = ", ".join(names[:20])
+            raise _refused(config, file, f"{reason.format(shown)}; export it again")
 
 
 def _check_external(config: ModelConfig, file: Path, facts: Facts) -> None:
