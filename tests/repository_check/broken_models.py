@@ -148,6 +148,9 @@ BROKEN = {
     "unknown_backend": Broken(onnx_model(ONNX.replace("time", "tim") + X + Y), "backend", "no backend named 'onnxruntim'", (1, 1)),
     "unknown_platform": Broken({"config.pbtxt": 'platform: "caffe2_netdef"\n' + X + Y, "1/": ""}, "configuration", "unexpected platform type", (1, 1)),
     "damaged_saved_model": Broken({"1/model.savedmodel/saved_model.pb": b"x"}, "file", "damaged, or no SavedModel"),
+    "version_with_a_zero": Broken({"config.pbtxt": ONNX + X + Y, "01/model.onnx": onnx.model()}, "layout", "the name of a version folder is a number", (1, 1)),
+    "version_in_a_version": Broken({"config.pbtxt": ONNX + X + Y, "1/1/model.onnx": onnx.model()}, "file", "its folder has 1 (a folder)"),
+    "config_is_a_folder": Broken({"config.pbtxt/": "", "1/model.onnx": onnx.model()}, "layout", "'config.pbtxt' is a folder", refused=False),
     # the rules of the configuration
     "negative_batch": Broken(onnx_model('backend: "onnxruntime"\nmax_batch_size: -1\n' + X + Y), "configuration", "must be non-negative", (2, 1)),
     "zero_dim": Broken(identity("").copy() | {"config.pbtxt": IDENTITY + IN.replace("dims: 4", "dims: 0") + OUT}, "configuration", "must be integer >= 1", (3, 45)),
@@ -163,6 +166,10 @@ BROKEN = {
     "two_controls_of_a_kind": Broken(identity('sequence_batching { control_input [ { name: "S" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }, { name: "T" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } } ] }\n'), "configuration", "multiple CONTROL_SEQUENCE_START", (5, 49)),
     "path_out_of_the_folder": Broken(onnx_model(ONNX + X + Y + 'default_model_filename: "../../../x.onnx"\n'), "configuration", "outside model directory", (5, 1)),
     "bad_metric_tag": Broken(identity('metric_tags { key: "a b" value: "c" }\n'), "configuration", "metric tag must consist of", (5, 1)),
+    "unknown_priority": Broken(identity("dynamic_batching { priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 3 value { } } }\n"), "configuration", "must have priority level in range [1, 2]"),
+    "two_schedulers": Broken(identity("dynamic_batching { }\nsequence_batching { }\n"), "syntax", "another member of oneof", (6, 1)),
+    "falling_buckets": Broken(onnx_model(ONNX + X + Y + 'model_metrics { metric_control { metric_identifier { family: "nv_inference_first_response_histogram_ms" } histogram_options { buckets: [ 5, 1 ] } } }\n'), "configuration", "in ascending order"),
+    "state_twice": Broken(identity('sequence_batching { state { input_name: "s" output_name: "t" data_type: TYPE_FP32 dims: 2 } state { input_name: "s" output_name: "u" data_type: TYPE_FP32 dims: 2 } }\n'), "configuration", "specified more than once"),
     # files that the configuration names
     "missing_labels": Broken(onnx_model(ONNX + X + 'output { name: "y" data_type: TYPE_FP32 dims: 4 label_filename: "labels.txt" }\n'), "labels", "is missing", (4, 49)),
     "too_few_labels": Broken(onnx_model(ONNX + X + 'output { name: "y" data_type: TYPE_FP32 dims: 4 label_filename: "labels.txt" }\n', **{"labels.txt": "a\nb\n"}), "labels", "has 2 lines, and the output has 4 values", (4, 49), refused=False),
@@ -170,6 +177,7 @@ BROKEN = {
     "missing_initial_state": Broken(identity('sequence_batching { state { input_name: "s" output_name: "t" data_type: TYPE_FP32 dims: 2 initial_state { name: "i" data_type: TYPE_FP32 dims: 2 data_file: "zero" } } }\n'), "data", "is missing", (5, 146)),
     "short_initial_state": Broken(identity('sequence_batching { state { input_name: "s" output_name: "t" data_type: TYPE_FP32 dims: 2 initial_state { name: "i" data_type: TYPE_FP32 dims: 2 data_file: "zero" } } }\n') | {"initial_state/zero": b"1234"}, "data", "has 4 bytes, its dims and datatype need 8", (5, 146)),
     "missing_warmup_data": Broken(onnx_model(ONNX + X + Y + 'model_warmup { name: "w" batch_size: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 input_data_file: "d" } } }\n'), "data", "is missing", (5, 40)),
+    "long_warmup_data": Broken(onnx_model(ONNX + X + Y + 'model_warmup { name: "w" batch_size: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 input_data_file: "d" } } }\n', **{"warmup/d": b"1" * 20}), "data", "has 20 bytes, its dims and datatype need 16", (5, 40)),
     "warmup_of_unknown_input": Broken(onnx_model(ONNX + X + Y + 'model_warmup { name: "w" batch_size: 1 inputs { key: "xx" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }\n'), "data", "which the model does not have", (5, 40)),
     "warmup_without_an_input": Broken(onnx_model(ONNX + X + Y + 'model_warmup { name: "w" batch_size: 1 }\n'), "data", "lacks the input x", (5, 1)),
     # parameters
@@ -189,6 +197,10 @@ BROKEN = {
     "unknown_operator": Broken(onnx_model(file=onnx.model(nodes=[("Relux", ["x"], ["y"], "")])), "file", "operator Relux"),
     "unknown_tensor": Broken(onnx_model(file=onnx.model(nodes=[("Add", ["x", "z"], ["y"], "")])), "file", "need z, which nothing"),
     "unwritten_tensor": Broken(onnx_model(file=onnx.model(nodes=[("Relu", ["x"], ["z"], "")])), "file", "need y, which nothing"),
+    "tensor_twice": Broken(onnx_model(file=onnx.model(nodes=[("Relu", ["x"], ["y"], ""), ("Relu", ["x"], ["y"], "")])), "file", "it defines y more than once"),
+    "input_of_a_graph_twice": Broken(onnx_model(file=onnx.model((("x", onnx.FLOAT, ["n", 4]),) * 2)), "file", "it defines x more than once"),
+    "input_is_written": Broken(onnx_model(file=onnx.model(nodes=[("Relu", ["x"], ["x"], ""), ("Relu", ["x"], ["y"], "")])), "file", "it defines x more than once"),
+    "circle_of_nodes": Broken(onnx_model(file=onnx.model(nodes=[("Add", ["x", "b"], ["a"], ""), ("Relu", ["a"], ["b"], ""), ("Relu", ["b"], ["y"], "")])), "file", "none of a, b, y can be computed first"),
     "missing_weights": Broken(onnx_model(file=onnx.with_external_data()), "file", "external data is missing"),
     "short_weights": Broken(onnx_model(file=onnx.with_external_data(), **{"1/weights.bin": b"1234"}), "file", "16 are needed"),
     "pointer_of_lfs": Broken(onnx_model(file=b"version https://git-lfs.github.com/spec/v1\n"), "file", "git lfs pull"),
@@ -196,6 +208,8 @@ BROKEN = {
     "wrong_syntax": Broken(python_model(code="class TritonPythonModel\n"), "file", "SyntaxError"),
     "no_class": Broken(python_model(code="x = 1\n"), "file", "no class TritonPythonModel"),
     "no_execute": Broken(python_model(code="class TritonPythonModel:\n    pass\n"), "file", "does not implement `execute`", refused=False),
+    "missing_module": Broken(python_model(code="import no_such_module\n" + ECHO), "file", "line 1: ModuleNotFoundError: No module named 'no_such_module'"),
+    "no_archive": Broken(python_model(PYTHON + parameter("EXECUTION_ENV_PATH", "$$TRITON_MODEL_DIRECTORY/env.tar.gz"), **{"env.tar.gz": "text"}), "file", "no archive of a kind that is known", (5, 1)),
     "no_environment": Broken(python_model(PYTHON + parameter("EXECUTION_ENV_PATH", "/none.tar.gz")), "file", "does not exist", (5, 1)),
     # forests
     "other_width": Broken(forest(FIL + FIL_IN + FIL_OUT.replace("dims: 1", "dims: 3")), "file", "do not fit"),
@@ -215,6 +229,8 @@ BROKEN = {
     "ensemble_of_a_failed_model": Broken(ensemble(STEP % ("new_ir", "x", "y", "b")), "ensemble", "which has errors", (6, 8)),
     "larger_batch_than_a_step": Broken(ensemble(STEP % ("good", "x", "y", "b")) | {"config.pbtxt": ensemble(STEP % ("good", "x", "y", "b"))["config.pbtxt"].replace("max_batch_size: 4", "max_batch_size: 8")}, "ensemble", "allows maximum batch size 8", (6, 8)),
     "ensemble_with_instances": Broken(ensemble(STEP % ("good", "x", "y", "b"), more="instance_group { count: 1 }\n"), "configuration", "instance group should not be specified", (3, 1)),
+    "calls_its_caller": Broken(ensemble(STEP % ("calls_back", "a", "b", "b")), "ensemble", "calls the model 'calls_back', which has errors"),
+    "calls_back": Broken(ensemble(STEP % ("calls_its_caller", "a", "b", "b")), "ensemble", "circular dependency"),
     "calls_itself": Broken(ensemble(STEP % ("calls_itself", "a", "b", "b")), "ensemble", "circular dependency", (5, 1)),
     # language models
     "no_gguf": Broken({"config.pbtxt": 'backend: "llamacpp"\n', "1/model.gguf": b"GGML1234"}, "file", "another format"),

@@ -114,7 +114,8 @@ def _warmup(config: ModelConfig, place: Place) -> Iterator[Finding]:
             if given.input_data_file:
                 label = f"the data file '{given.input_data_file}' of {what}, input '{name}',"
                 path = place.report.folder / WARMUP / given.input_data_file
-                yield from _data(path, WARMUP, label, size, False, place, at)
+                exact = dtype is not dtypes.BYTES
+                yield from _data(path, WARMUP, label, size, exact, place, at)
             elif size * sample.batch_size > _MOST_SAMPLE_BYTES:
                 yield place.finding("warning", "limit", f"{what} has {size} bytes a row", at)
         missing = [n for n, io in known.items() if n not in sample.inputs and not io.optional]

@@ -137,6 +137,9 @@ def _config(model: CheckedModel, listing: dict[str, str], settings: Settings) ->
     if not name or path not in listing:
         path = "config.pbtxt"
     if path not in listing:
+        if f"{path}/" in listing:
+            text = f"'{path}' is a folder, so the model has no configuration; make it a file"
+            report.add(Finding("warning", "layout", text, report.folder))
         return ModelConfig()
     file = report.folder / path
     try:
