@@ -254,7 +254,7 @@ FORMATS_TESTED := backends/dali backends/image backends/jax backends/litert back
 	@touch $@
 
 # Ray, and what its tests serve.
-RAY_TESTED := backends/onnx backends/python plugins/memory_budget plugins/ray
+RAY_TESTED := backends/onnx backends/python plugins/memory_budget plugins/opentelemetry plugins/ray
 .venv-ray/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(RAY_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-ray . $(RAY_TESTED)
 	.venv-ray/bin/python -m pip install --disable-pip-version-check "ray[serve,data]>=2.60" onnxruntime pytest pytest-asyncio pytest-timeout scikit-learn "tritonclient[grpc,http]"
