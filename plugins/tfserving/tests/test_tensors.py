@@ -90,24 +90,6 @@ def test_fewer_values_repeat_the_last_one():
     assert texts == [b"a\0", b"a\0"]
 
 
-def test_numbers_may_come_in_several_fields_and_unpacked():
-    shape = tensor(dtypes.FP32, [4]).SerializeToString()
-    one, two = (np.float32(each).tobytes() for each in (1, 2))
-    packed = b"\x2a\x04"  # field 5, its length
-    single = b"\x2d"  # field 5, one number
-
-    for sent in (
-        packed + one + packed + two,
-        single + one + single + two,
-        packed + one + single + two,
-    ):
-        proto = messages.PackedTensor.FromString(shape + sent)
-        assert tensor_of("x", proto).array.tolist() == [1, 2, 2, 2]
-
-    integers = tensor(dtypes.INT64, [2]).SerializeToString() + b"\x50\x05\x50\x96\x01"
-    assert tensor_of("x", messages.PackedTensor.FromString(integers)).array.tolist() == [5, 150]
-
-
 @pytest.mark.parametrize(
     ("proto", "text"),
     [
@@ -150,13 +132,6 @@ def test_bytes_that_are_no_numbers_are_refused(field, dtype, packed):
 
     with pytest.raises(CoreError, match=f"bytes in {field}, which are no numbers of {dtype}"):
         tensor_of("x", proto)
-
-
-def test_an_unpacked_number_beside_bytes_that_are_no_numbers_is_refused():
-    sent = tensor(dtypes.FP32, [1]).SerializeToString() + b"\x2d\x00\x00\x80\x3f" + b"\x52\x01\x80"
-
-    with pytest.raises(CoreError, match="input 'x' is no TensorProto"):
-        tensor_of("x", messages.PackedTensor.FromString(sent))
 
 
 @pytest.mark.parametrize(

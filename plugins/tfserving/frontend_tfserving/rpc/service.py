@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.errors import invalid
@@ -16,6 +17,7 @@ from frontend_tfserving.rpc.examples import inputs_of
 from frontend_tfserving.rpc.reading import away, read
 from frontend_tfserving.rpc.reload import reload
 from frontend_tfserving.rpc.tensors import made_bytes, proto_of, tensor_of
+from frontend_tfserving.rpc.unpacked import read_tensors
 from frontend_tfserving.signatures import checked_signature, sends_vectors
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.extra_methods import unary
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
 _MODELS = "/tensorflow.serving.ModelService/"
+Reader = Callable[[bytes, GrpcCall], Awaitable[Any]]
+"""What returns the message in the bytes of a request, or raises CoreError."""
+
 Service = Callable[[Any, int, GrpcCall], Awaitable[bytes]]
 """What answers a decoded request of so many bytes, with an encoded message."""
 
@@ -41,10 +46,11 @@ _METHODS = {"tensorflow/serving/classify": "classify", "tensorflow/serving/regre
 def methods(server: InferenceServer) -> tuple[Method, ...]:
     """Return the methods for the gRPC port of a server."""
     service = PredictionService(server)
+    of_class, of_value = _reading("Classification"), _reading("Regression")
+    of_many = _reading("MultiInference")
 
-    def inference(path: str, request: str, answer: Service) -> UnaryMethod:
-        function = _with_call(getattr(messages, request), answer)
-        return UnaryMethod(path, "inference", function, changes=True)
+    def inference(path: str, reader: Reader, answer: Service) -> UnaryMethod:
+        return UnaryMethod(path, "inference", _with_call(reader, answer), changes=True)
 
     def now(path: str, request: str, work: Callable[[InferenceServer, Any], Any]) -> UnaryMethod:
         async def answer(request: Any) -> Any:
@@ -54,15 +60,20 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
 
     # fmt: off
     return (
-        inference(_PREDICTION + "Predict", "PackedPredictRequest", service.predict),
-        inference(_PREDICTION + "Classify", "ClassificationRequest", service.classify),
-        inference(_PREDICTION + "Regress", "RegressionRequest", service.regress),
-        inference(_PREDICTION + "MultiInference", "MultiInferenceRequest", service.multi_inference),
+        inference(_PREDICTION + "Predict", read_tensors, service.predict),
+        inference(_PREDICTION + "Classify", of_class, service.classify),
+        inference(_PREDICTION + "Regress", of_value, service.regress),
+        inference(_PREDICTION + "MultiInference", of_many, service.multi_inference),
         now(_PREDICTION + "GetModelMetadata", "GetModelMetadataRequest", metadata_of),
         now(_MODELS + "GetModelStatus", "GetModelStatusRequest", status_of),
         _reload_method(server),
     )
     # fmt: on
+
+
+def _reading(request: str) -> Reader:
+    """Return what reads requests of a kind."""
+    return partial(read, getattr(messages, f"{request}Request"))
 
 
 def _reload_method(server: InferenceServer) -> UnaryMethod:
@@ -77,11 +88,11 @@ def _reload_method(server: InferenceServer) -> UnaryMethod:
     )
 
 
-def _with_call(request_class: Any, service: Service) -> UnaryFunction:
+def _with_call(reader: Reader, service: Service) -> UnaryFunction:
     """Return the function of a method: `service` gets the decoded request, and the call."""
 
     async def answer(data: bytes, call: GrpcCall) -> bytes:
-        return await service(await read(request_class, data, call), len(data), call)
+        return await service(await reader(data, call), len(data), call)
 
     return answer
 

@@ -11,8 +11,6 @@ import math
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from core import dtypes
 from core.dtypes import DataType
@@ -51,7 +49,7 @@ def made_bytes(proto: messages.PackedTensor) -> int:
 
 
 def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
-    """Return the tensor of an input. Thread-safe.
+    """Return the tensor of an input, whose numbers are packed. Thread-safe.
 
     Raises CoreError(INVALID), which names the input, for a wrong one, and CoreError(UNSUPPORTED) for a
     datatype that the server does not have.
@@ -73,8 +71,6 @@ def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
     count = math.prod(shape)
     if proto.tensor_content:
         return _of_content(name, dtype, shape, count, proto.tensor_content)
-    if len(UnknownFieldSet(proto)):
-        proto = _packed(name, proto)
     values = _values(name, dtype, found.field, getattr(proto, found.field))
     if len(values) > count:
         raise invalid(
@@ -103,16 +99,6 @@ def _of_content(
             f"{dtype.name} has {count * dtype.byte_size}"
         )
     return Tensor(name, dtype, shape, raw=content)
-
-
-def _packed(name: str, proto: messages.PackedTensor) -> messages.PackedTensor:
-    """Return the tensor with its numbers packed: senders may also give each number a field of its own."""
-    try:
-        plain = messages.TensorProto.FromString(proto.SerializeToString())
-    except DecodeError:
-        raise invalid(f"input '{name}' is no TensorProto") from None
-    plain.DiscardUnknownFields()
-    return messages.PackedTensor.FromString(plain.SerializeToString())
 
 
 def _values(name: str, dtype: DataType, field: str, packed: Any) -> Any:
