@@ -36,10 +36,10 @@ def parsed_by_model(signature: Signature, features: Collection[str]) -> InputSpe
     return spec if takes and signature.max_batch_size else None
 
 
-def tensor_of(spec: InputSpec, examples: Sequence[messages.Example]) -> Tensor:
-    """Return the input with each example in a row."""
+def tensor_of(spec: InputSpec, examples: Sequence[bytes]) -> Tensor:
+    """Return the input with each serialized example in a row."""
     array = np.empty((len(examples), 1), object)
-    array[:, 0] = [each.SerializeToString() for each in examples]
+    array[:, 0] = examples
     return Tensor(spec.name, spec.dtype, array.shape, array=array)
 
 

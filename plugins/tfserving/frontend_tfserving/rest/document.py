@@ -97,7 +97,8 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
         )
     rows = [{**context, **example} for example in examples]
     if (spec := parsed_by_model(signature, rows[0].keys())) is not None:
-        return Asked({spec.name: serialized(spec, [*map(example_of, rows)])}, True, len(rows))
+        examples = [example_of(row).SerializeToString() for row in rows]
+        return Asked({spec.name: serialized(spec, examples)}, True, len(rows))
     return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
 
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from core import dtypes
 from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Tensor
-from frontend_tfserving.rpc import messages
+from frontend_tfserving.rpc import aligned, messages, uniform
 from frontend_tfserving.serialized import MOST_CONTEXT_BYTES, parsed_by_model, tensor_of
 
 if TYPE_CHECKING:
@@ -28,30 +29,55 @@ _LISTS = {
 }
 
 
-def inputs_of(given: messages.Input, signature: Signature) -> dict[str, Tensor]:
+def inputs_of(given: messages.EncodedInput, signature: Signature) -> dict[str, Tensor]:
     """Return the inputs of all examples. Raises CoreError(INVALID), which names what is wrong."""
-    examples, context = _examples(given)
-    if not examples:
+    encoded, context = _examples(given)
+    if not encoded:
         raise invalid("the request has no examples")
+    if not context and (columns := _columns(encoded)) is not None:
+        if (spec := parsed_by_model(signature, columns)) is not None:
+            return {spec.name: tensor_of(spec, encoded)}
+        return {
+            name: _of_column(_input(signature, name), kind, values)
+            for name, (kind, values) in columns.items()
+        }
+    examples = [_decoded(number, each) for number, each in enumerate(encoded)]
     names = {*context, *examples[0].features.feature}
     if (spec := parsed_by_model(signature, names)) is not None:
-        return {spec.name: tensor_of(spec, [_joined(each, context) for each in examples])}
+        joined = [_joined(each, context).SerializeToString() for each in examples]
+        return {spec.name: tensor_of(spec, joined)}
     rows = [{**context, **each.features.feature} for each in examples]
     for number, row in enumerate(rows):
         if row.keys() != rows[0].keys():
             raise invalid(f"example {number} has other features than the first one")
-    return {name: _tensor(signature, name, [row[name] for row in rows]) for name in rows[0]}
+    return {
+        name: _of_features(_input(signature, name), [row[name] for row in rows]) for name in rows[0]
+    }
 
 
-def _examples(given: messages.Input) -> tuple[Sequence[Any], Mapping[str, Any]]:
+def _columns(encoded: Sequence[bytes]) -> Mapping[str, aligned.Column] | None:
+    """Return the columns of a table of examples; None if each must be read by itself."""
+    if (floats := uniform.columns_of(encoded)) is not None:
+        return {name: ("float_list", values) for name, values in floats.items()}
+    return aligned.columns_of(encoded) if len(encoded) >= aligned.FEWEST else None
+
+
+def _examples(given: messages.EncodedInput) -> tuple[Sequence[bytes], Mapping[str, Any]]:
     if given.WhichOneof("kind") == "example_list_with_context":
         found = given.example_list_with_context
         if found.context.ByteSize() * len(found.examples) > MOST_CONTEXT_BYTES:
             raise invalid(
                 "the context is too large for so many examples; send fewer of them in a request"
             )
-        return found.examples, dict(found.context.features.feature)
-    return given.example_list.examples, {}
+        return list(found.examples), dict(found.context.features.feature)
+    return list(given.example_list.examples), {}
+
+
+def _decoded(number: int, encoded: bytes) -> messages.Example:
+    try:
+        return messages.Example.FromString(encoded)
+    except DecodeError:
+        raise invalid(f"example {number} of {len(encoded)} bytes is no tf.Example") from None
 
 
 def _joined(example: messages.Example, context: Mapping[str, Any]) -> messages.Example:
@@ -64,25 +90,40 @@ def _joined(example: messages.Example, context: Mapping[str, Any]) -> messages.E
     return found
 
 
-def _tensor(signature: Signature, name: str, features: Sequence[Any]) -> Tensor:
+def _input(signature: Signature, name: str) -> InputSpec:
+    """Return the input of a feature. Raises CoreError(INVALID) if there is none."""
     if (spec := signature.inputs.get(name)) is None:
         hint = did_you_mean(name, signature.inputs)
         raise invalid(
             f"model '{signature.name}' has no input '{name}'; it has {', '.join(signature.inputs)}{hint}"
         )
+    return spec
+
+
+def _of_column(spec: InputSpec, kind: str, values: Any) -> Tensor:
+    """Return the tensor of a feature from its values[examples, values]."""
+    _require(spec, kind)
+    shape = (len(values), *_dims(spec, values.shape[1]))
+    same = spec.dtype is dtypes.BYTES or values.dtype == spec.dtype.numpy
+    array = values if same else _numbers(spec, values)
+    return Tensor(spec.name, spec.dtype, shape, array=array.reshape(shape))
+
+
+def _of_features(spec: InputSpec, features: Sequence[Any]) -> Tensor:
+    """Return the tensor of a feature from those of all examples."""
     rows = [_values(spec, feature) for feature in features]
     if len({len(row) for row in rows}) > 1:
-        raise invalid(f"the feature '{name}' has lists of unequal lengths")
+        raise invalid(f"the feature '{spec.name}' has lists of unequal lengths")
     shape = (len(rows), *_dims(spec, len(rows[0])))
     if spec.dtype is dtypes.BYTES:
         array = np.empty(len(rows) * len(rows[0]), object)
         array[:] = [value for row in rows for value in row]
     else:
         array = _numbers(spec, rows)
-    return Tensor(name, spec.dtype, shape, array=array.reshape(shape))
+    return Tensor(spec.name, spec.dtype, shape, array=array.reshape(shape))
 
 
-def _numbers(spec: InputSpec, rows: Sequence[Sequence[float]]) -> Any:
+def _numbers(spec: InputSpec, rows: Any) -> Any:
     """Return the numbers as the datatype of the input. Raises CoreError(INVALID) for one out of its range."""
     dtype = spec.dtype.numpy
     if dtype.kind in "iu":
@@ -105,10 +146,15 @@ def _values(spec: InputSpec, feature: messages.Feature) -> list[Any]:
     kind = feature.WhichOneof("kind")
     if kind is None:
         raise invalid(f"the feature '{spec.name}' is empty")
+    _require(spec, kind)
+    return list(getattr(feature, kind).value)
+
+
+def _require(spec: InputSpec, kind: str) -> None:
+    """Raise CoreError(INVALID) if an input does not take the values of such a list."""
     text, fits = _LISTS[kind]
     if spec.dtype is dtypes.BF16 or spec.dtype.numpy.kind not in fits:
         raise invalid(f"the feature '{spec.name}' has {text}, the input is {spec.dtype.name}")
-    return list(getattr(feature, kind).value)
 
 
 def _dims(spec: InputSpec, count: int) -> tuple[int, ...]:

@@ -31,14 +31,16 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-async def read(message_class: Any, data: bytes, call: GrpcCall) -> Any:
+async def read(message_class: Any, data: bytes, call: GrpcCall, known_as: Any = None) -> Any:
     """Return the message in `data`. Event loop only: large data is read on another thread.
 
+    known_as   class with the same bytes and more of their fields, which are counted; errors name it
     Raises CoreError(INVALID) for bytes that are no such message and for more than MOST_PARTS, and
     MemoryExhausted.
     """
-    if (shape := _shapes.get(message_class)) is None:
-        shape = _shapes[message_class] = MessageShape(message_class.DESCRIPTOR, _ELEMENTS)
+    known = known_as or message_class
+    if (shape := _shapes.get(known)) is None:
+        shape = _shapes[known] = MessageShape(known.DESCRIPTOR, _ELEMENTS)
     allowed = FREE_PARTS
     try:
         while excess := await away(len(data), shape.excess, data, allowed, allowed, allowed):
@@ -50,7 +52,7 @@ async def read(message_class: Any, data: bytes, call: GrpcCall) -> Any:
         return await away(len(data), message_class.FromString, data)
     except (DecodeError, ValueError):
         raise invalid(
-            f"the request of {len(data)} bytes is no {message_class.DESCRIPTOR.full_name}"
+            f"the request of {len(data)} bytes is no {known.DESCRIPTOR.full_name}"
         ) from None
 
 

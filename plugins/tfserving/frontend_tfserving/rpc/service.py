@@ -46,8 +46,8 @@ _METHODS = {"tensorflow/serving/classify": "classify", "tensorflow/serving/regre
 def methods(server: InferenceServer) -> tuple[Method, ...]:
     """Return the methods for the gRPC port of a server."""
     service = PredictionService(server)
-    of_class, of_value = _reading("Classification"), _reading("Regression")
-    of_many = _reading("MultiInference")
+    of_class, of_value = _reading("Examples", "Classification"), _reading("Examples", "Regression")
+    of_many = _reading("MultiInference", "MultiInference")
 
     def inference(path: str, reader: Reader, answer: Service) -> UnaryMethod:
         return UnaryMethod(path, "inference", _with_call(reader, answer), changes=True)
@@ -71,9 +71,10 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
     # fmt: on
 
 
-def _reading(request: str) -> Reader:
-    """Return what reads requests of a kind."""
-    return partial(read, getattr(messages, f"{request}Request"))
+def _reading(kept: str, request: str) -> Reader:
+    """Return what reads requests of a kind, and keeps their examples encoded."""
+    known_as = getattr(messages, f"{request}Request")
+    return partial(read, getattr(messages, f"Encoded{kept}Request"), known_as=known_as)
 
 
 def _reload_method(server: InferenceServer) -> UnaryMethod:
@@ -129,7 +130,7 @@ class PredictionService:
         return await _encoded(outputs, message)
 
     async def classify(
-        self, request: messages.ClassificationRequest, size: int, call: GrpcCall
+        self, request: messages.EncodedExamplesRequest, size: int, call: GrpcCall
     ) -> bytes:
         signature, outputs, version = await self._of_examples(
             request.model_spec, request.input, size, call
@@ -144,7 +145,7 @@ class PredictionService:
         return await _encoded(outputs, message)
 
     async def regress(
-        self, request: messages.RegressionRequest, size: int, call: GrpcCall
+        self, request: messages.EncodedExamplesRequest, size: int, call: GrpcCall
     ) -> bytes:
         signature, outputs, version = await self._of_examples(
             request.model_spec, request.input, size, call
@@ -159,7 +160,7 @@ class PredictionService:
         return await _encoded(outputs, message)
 
     async def multi_inference(
-        self, request: messages.MultiInferenceRequest, size: int, call: GrpcCall
+        self, request: messages.EncodedMultiInferenceRequest, size: int, call: GrpcCall
     ) -> bytes:
         """Answer each task with the same examples. Raises CoreError if one of them fails."""
         found = messages.MultiInferenceResponse()
@@ -182,7 +183,7 @@ class PredictionService:
         return encoded
 
     async def _of_examples(
-        self, spec: messages.ModelSpec, given: messages.Input, size: int, call: GrpcCall
+        self, spec: messages.ModelSpec, given: messages.EncodedInput, size: int, call: GrpcCall
     ) -> tuple[Signature, Mapping[str, Tensor], int]:
         signature, version = self._signature(spec)
         inputs = await away(size, inputs_of, given, signature)
