@@ -3,28 +3,9 @@
 import asyncio
 
 import pytest
-from core_router.grpc.native.blocks import block_of, status_of
-from core_router.grpc.statuses import HEAD, INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
-from core_router.options import Limits, RouterOptions
-from core_router.router import Router
-from core_router.servers.server import Address, Server, State
-from core_router.servers.server_model import ServerModel
-from routing.grpc_servers import V2, request, response
-
-from frontends.grpc.protocol import messages
-
-OPEN = block_of([(b":path", (V2 + "ModelStreamInfer").encode())])
-
-
-def packed(made):
-    data = made.SerializeToString()
-    return b"\0" + len(data).to_bytes(4, "big") + data
-
-
-def asks(id, size=0, model="m"):
-    made = request(model, id=id)
-    made.raw_input_contents.append(bytes(size))
-    return packed(made)
+from core_router.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
+from routing.grpc_servers import request
+from routing.opened_streams import Opened, answers, asks, packed, router_of
 
 
 class Task:
@@ -48,78 +29,8 @@ def keep_tasks(router):
     return found
 
 
-def answers(id, size=0, model="m"):
-    made = messages.ModelStreamInferResponse()
-    made.infer_response.CopyFrom(response(model, str(id)))
-    made.infer_response.raw_output_contents.append(bytes(size))
-    return packed(made)
-
-
-class Client:
-    """The connection of a client: what it was sent, and how often it may send more."""
-
-    def __init__(self):
-        self.sent, self.status, self.reads = [], None, 0
-
-    def respond(self, id, head, is_last):
-        self.status = status_of(head) if is_last else None
-
-    def write(self, id, data):
-        self.sent.append(data)
-        return True
-
-    def finish(self, id, trailers):
-        self.status = status_of(trailers)
-
-    def open_window(self, id):
-        self.reads += 1
-
-
-class Opened:
-    """A stream of a client, and the servers that it may reach."""
-
-    def __init__(self, router):
-        self.router, self.client = router, Client()
-        self.stream = router.grpc.begin(self.client, 1, OPEN)
-
-    def send(self, *given, is_over=False):
-        self.stream.received(None, b"".join(given), None, is_over)
-
-    @property
-    def reached(self):
-        """The streams to servers, in the order in which they were opened."""
-        return list(self.stream._servers.values())
-
-    def waiting(self, at=0):
-        return [each.id for each in self.reached[at].waiting]
-
-    def answer(self, *given, at=0):
-        found = self.reached[at]
-        found.answered(found._attempt, HEAD, b"".join(given), None, False)
-
-
 @pytest.fixture
-def router_of():
-    """Make routers. models: one name for each server, "" for a server that may have any model."""
-
-    def make(*models, **limits):
-        router = Router(RouterOptions([], address="", port=0, grpc_port=0, limits=Limits(**limits)))
-        router.grpc.connect = lambda pool: None
-        for at, name in enumerate(models or [""]):
-            server = Server(Address("h", at + 1))
-            server.state = State.READY
-            server.has_index = bool(name)
-            if name:
-                found = server.models[name] = ServerModel(server, name)
-                found.versions = frozenset("1")
-            router.table.servers[server.name] = server
-        return router
-
-    return make
-
-
-@pytest.fixture
-def open_stream(router_of):
+def open_stream():
     return lambda *models, **limits: Opened(router_of(*models, **limits))
 
 
@@ -150,7 +61,7 @@ def test_a_message_larger_than_what_may_wait_is_read_alone(open_stream):
     assert found.waiting() == ["1"] and found.router.kept_bytes == 0
 
 
-def test_a_stream_ends_that_brings_the_router_above_its_bound(router_of):
+def test_a_stream_ends_that_brings_the_router_above_its_bound():
     router = router_of(kept_bytes=1000)
     one, other = Opened(router), Opened(router)
     one.send(asks(1, 2000)[:600])
@@ -242,7 +153,7 @@ def test_a_server_without_a_connection_leaves_its_requests_to_another(open_strea
     assert [each.in_flight for each in (failed[0], reached.server)] == [0, 2]
 
 
-def test_a_sequence_does_not_move_with_a_stream_that_is_lost(router_of):
+def test_a_sequence_does_not_move_with_a_stream_that_is_lost():
     """Whether or not a configuration says that the model has sequences."""
 
     def lose(*requests):

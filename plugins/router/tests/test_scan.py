@@ -60,14 +60,24 @@ def test_other_messages_have_their_names_in_the_same_fields():
 def test_broken_bytes_have_no_names():
     for data in (b"\xff" * 20, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a", b"", b"\x0b"):
         assert request_fields(data, 0).model == ""
-        assert response_fields(data, 5) == (False, "", "")
+        assert response_fields(data, 5) == (False, "", "", False)
 
 
 def test_a_response_of_a_stream():
     made = messages.ModelStreamInferResponse(error_message="no")
     made.infer_response.CopyFrom(response("m", "7"))
 
-    assert response_fields(made.SerializeToString(), 0) == (True, "m", "7")
+    assert response_fields(made.SerializeToString(), 0) == (True, "m", "7", False)
+
+
+@pytest.mark.parametrize("is_last", [None, True, False])
+def test_a_response_that_others_follow(is_last):
+    made = messages.ModelStreamInferResponse()
+    made.infer_response.CopyFrom(response("m", "7", "other parameters"))
+    if is_last is not None:
+        made.infer_response.parameters["triton_final_response"].bool_param = is_last
+
+    assert response_fields(made.SerializeToString(), 0)[3] is (is_last is False)
 
 
 def test_blocks():

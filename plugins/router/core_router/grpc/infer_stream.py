@@ -57,6 +57,7 @@ class InferStream(Receiver):
         self._scanner = MessageScanner()
         self._servers: dict[Server, ServerStream] = {}
         self._choice = StreamChoice(port.router)
+        self._shown: set[str] = set()  # models that have shown to be decoupled
         self._turns: deque[StreamRequest] = deque()  # one response each; the first is sent next
         self._later: deque[bytes] = deque()  # messages that wait until the servers were looked at
         self._task: Any = None
@@ -128,8 +129,9 @@ class InferStream(Receiver):
             self._task = self.port.task(self, self._look())
             return False
         self._router.budget.request()
-        request = StreamRequest(message, fields.id, route, fields.sequence)
-        if not route.is_decoupled:
+        is_decoupled = route.is_decoupled or fields.model in self._shown
+        request = StreamRequest(message, fields.id, route, fields.sequence, is_decoupled)
+        if not is_decoupled:
             self._turns.append(request)
         return self._send(request)
 
@@ -157,17 +159,10 @@ class InferStream(Receiver):
         is_new = stream is None
         if stream is None:
             stream = self._servers[server] = ServerStream(self, server)
-        if request.route.is_decoupled:
-            if found.name not in stream.decoupled:
-                stream.decoupled[found.name] = found
-                found.begin()
-        else:
-            stream.waiting.append(request)
-            stream.is_certain = stream.is_certain and bool(found.name)
-            found.begin()
+        stream.add(request, found)
         message = request.message
         if (
-            request.route.is_decoupled
+            request.is_decoupled
             or len(message) > self._router.limits.kept_body_bytes
             or self._kept.are_too_many()
         ):
@@ -185,13 +180,16 @@ class InferStream(Receiver):
 
         Return False if the client does not take it at the moment.
         """
-        has_failed, model, id = response_fields(message, 5)
-        request = stream.request_of(model, id)
+        has_failed, model, id, goes_on = response_fields(message, 5)
+        turns = len(self._turns)
+        request = stream.request_of(has_failed, model, id, goes_on)
         if not self._has_responded:
             self._has_responded = True
             self._link.respond(self._id, head or HEAD, False)
         if request is None:
-            return self._link.write(self._id, message)
+            has_room = self._link.write(self._id, message)
+            # Those that waited for a turn of a model that has none go on.
+            return has_room if len(self._turns) == turns else self._send_responses() and has_room
         stream.waiting.remove(request)
         server_model = request.server_model
         assert server_model is not None
@@ -208,6 +206,14 @@ class InferStream(Receiver):
         has_room = self._send_responses()
         self._ends_if_too_large()
         return has_room
+
+    def shown(self, model: str, requests: list[StreamRequest]) -> None:
+        """Count a model as decoupled: its requests, which wait for a response, have no turn any more."""
+        self._shown.add(model)
+        for each in requests:
+            self._turns.remove(each)
+            self._kept.add(-len(each.message))
+            each.message = b""
 
     def _send_responses(self) -> bool:
         has_room, was_full = True, self._kept.size >= _MOST_WAITING

@@ -27,6 +27,7 @@ class StreamRequest:
     """One request of a stream.
 
     message        with its prefix; b"" if it is not kept
+    is_decoupled   whether it may have any number of responses
     server_model   where it is
     tried          where it has been
     response       None until it has come; responses of earlier requests are sent first
@@ -34,6 +35,7 @@ class StreamRequest:
 
     __slots__ = (
         "id",
+        "is_decoupled",
         "message",
         "response",
         "route",
@@ -44,10 +46,16 @@ class StreamRequest:
     )
 
     def __init__(
-        self, message: bytes, id: str, route: Route, sequence: SequenceParameters | None
+        self,
+        message: bytes,
+        id: str,
+        route: Route,
+        sequence: SequenceParameters | None,
+        is_decoupled: bool = False,
     ) -> None:
         self.message = message
         self.id = id
+        self.is_decoupled = is_decoupled
         self.route = route
         self.sequence = sequence
         self.server_model: ServerModel | None = None
@@ -55,12 +63,17 @@ class StreamRequest:
         self.response: bytes | None = None
         self.sent_s = 0.0
 
+    @property
+    def model(self) -> str:
+        """The name of its model, as it was asked for."""
+        return self.route.target.model
+
 
 class ServerStream:
     """The stream to one server. Event loop only.
 
     waiting      requests without their response, in order; one response each
-    decoupled    model → its ServerModel, of models with any number of responses that had requests here
+    decoupled    name of a model → its ServerModel, of models with any number of responses
     is_certain   whether the server's index says of all models of its requests how often they answer
     has_answered whether a response has come for a request of a model that is not known to be decoupled
     is_ended     whether the server takes no more requests on it
@@ -73,7 +86,10 @@ class ServerStream:
         self.is_certain = True
         self.has_answered = False
         self.is_ended = False
-        self._repeats = False  # whether a model has answered a request twice
+        self._plain: dict[
+            str, ServerModel
+        ] = {}  # models of requests that one response each answers
+        self._repeats = False  # whether a response has come for which no request waits
         self._answered_id = ""  # of the last response
         self._stream = stream
         self._scanner = MessageScanner()
@@ -108,25 +124,75 @@ class ServerStream:
         """Whether any number of responses may follow: of models that are decoupled, or have shown to be."""
         return self._repeats or bool(self.decoupled)
 
-    def request_of(self, model: str, id: str) -> StreamRequest | None:
-        """Return the request that a response is for; None if it is one of a decoupled model.
+    def add(self, request: StreamRequest, found: ServerModel) -> None:
+        """Count a request that is sent next."""
+        if not request.is_decoupled:
+            self.waiting.append(request)
+            self._plain[request.model] = found
+            self.is_certain = self.is_certain and bool(found.name)
+        elif request.model not in self.decoupled:
+            self.decoupled[request.model] = found
+        else:
+            return
+        found.begin()
 
-        model, id   of the response, "" for none
+    def request_of(
+        self, has_failed: bool, model: str, id: str, goes_on: bool
+    ) -> StreamRequest | None:
+        """Return the request that a response answers; None if that may have other responses.
+
+        A server answers the requests for plain models once each, in their order. What differs from that shows
+        a decoupled model, whatever the configuration says: `InferStream.shown` gets its requests.
+
+        has_failed, model, id, goes_on   what the response says; "" for no model and no id
         """
         if model and model in self.decoupled:
             return None
         self.has_answered = True
         before, self._answered_id = self._answered_id, id
-        if not self.waiting:
-            self._repeats = self._repeats or bool(model)
+        if not model:
+            return self._refused(id, before)
+        while self.waiting:
+            first = self.waiting[0]
+            if first.model == model or model not in self._plain:
+                break  # a server may know a model by another name
+            if all(each.model != model for each in self.waiting):
+                self._shows(model)  # it has answered, and answers again
+                return None
+            self._shows(first.model)  # its response did not come in its turn
+        else:
+            if model in self._plain:
+                self._shows(model)
+            else:
+                self._repeats = True
             return None
-        first = self.waiting[0]
-        if id and id == before and first.id != id:
-            self._repeats = True  # whatever the configuration said
+        is_second = bool(id) and id == before and first.id != id
+        is_other = bool(first.id) and first.id != id and not has_failed
+        if goes_on or is_second or is_other:
+            self._shows(first.model)
             return None
-        if self.decoupled and not model and first.id != id:
-            return None  # a decoupled model has refused a request
         return first
+
+    def _refused(self, id: str, before: str) -> StreamRequest | None:
+        """Return the request of a response without a model: the server has refused it."""
+        first = self.waiting[0] if self.waiting else None
+        if first is None or first.id == id:
+            return first
+        if id and id == before:
+            self._repeats = True
+            return None
+        return None if self.decoupled else first
+
+    def _shows(self, model: str) -> None:
+        """Count a model as decoupled: its responses pass as they come."""
+        shown = [each for each in self.waiting if each.model == model]
+        self.waiting = deque(each for each in self.waiting if each.model != model)
+        found = self.decoupled[model] = self._plain[model]
+        found.begin()
+        for each in shown:
+            if each.server_model is not None:
+                each.server_model.left()
+        self._stream.shown(model, shown)
 
     def resume(self) -> None:
         """Let the server send more: the client takes it."""

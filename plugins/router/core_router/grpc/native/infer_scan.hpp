@@ -109,9 +109,22 @@ inline Scanned scan(std::string_view message) {
 }
 
 struct ScannedResponse {
-  bool failed = false;  // whether it has an error message
+  bool failed = false;   // whether it has an error message
+  bool goes_on = false;  // whether it says that it is not the last response to its request
   std::string_view model, id;
 };
+
+// Return whether a parameter of a response says that more responses to the same request follow.
+inline bool says_more(std::string_view entry) {
+  std::string_view key, parameter;
+  for (FieldsOfMessage each(entry); each.next();) {
+    if (each.number == 1) key = each.bytes;
+    if (each.number == 2) parameter = each.bytes;
+  }
+  if (key != "triton_final_response") return false;
+  FieldsOfMessage value(parameter);
+  return value.next() && value.number == 1 && value.type == 0 && value.value == 0;
+}
 
 // Return what a ModelStreamInferResponse says.
 inline ScannedResponse scan_response(std::string_view message) {
@@ -122,7 +135,8 @@ inline ScannedResponse scan_response(std::string_view message) {
     for (FieldsOfMessage inner(outer.bytes); inner.next();) {
       if (inner.number == 1) found.model = inner.bytes;
       if (inner.number == 3) found.id = inner.bytes;
-      if (inner.number > 3) break;
+      if (inner.number == 4) found.goes_on = found.goes_on || says_more(inner.bytes);
+      if (inner.number > 4) break;
     }
   }
   return found;

@@ -22,5 +22,9 @@ class RequestFields:
 def request_fields(message: bytes, at: int) -> RequestFields:
     """Return what the bytes from `at` on say. Other requests have name and version in the same fields."""
 
-def response_fields(message: bytes, at: int) -> tuple[bool, str, str]:
-    """Return whether a ModelStreamInferResponse has failed, its model, and the id of its request."""
+def response_fields(message: bytes, at: int) -> tuple[bool, str, str, bool]:
+    """Return what a ModelStreamInferResponse says, from byte `at` on.
+
+    That is: whether it has failed, its model, the id of its request, and whether it says that it is not the
+    last response to that request.
+    """

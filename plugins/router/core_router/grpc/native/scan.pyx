@@ -22,7 +22,7 @@ cdef extern from "infer_scan.hpp" namespace "core_router" nogil:
         uint64_t number
 
     cdef cppclass ScannedResponse:
-        bool failed
+        bool failed, goes_on
         string_view model, id
 
     Scanned scan(string_view message)
@@ -62,4 +62,4 @@ cpdef RequestFields request_fields(bytes message, Py_ssize_t at):
 cpdef tuple response_fields(bytes message, Py_ssize_t at):
     cdef ScannedResponse found
     found = scan_response(rest(message, min(at, len(message))))
-    return found.failed, text(found.model), text(found.id)
+    return found.failed, text(found.model), text(found.id), found.goes_on
