@@ -61,7 +61,8 @@ TRANSCRIBES = frozenset({"language", "prompt", "temperature", "times"})
 _CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 _SCORES = "ForSequenceClassification"
-_MEGAPIXELS = 50  # up to 0.8 GB while an image is decoded and resized
+MEGAPIXELS = 50  # up to 0.8 GB while an image is decoded and resized
+MEGAPIXELS_UNRESIZED = 4  # all pixels reach the model then, whose layers need much more for each
 _MOST_MEGAPIXELS = 89  # Pillow warns of larger images
 _IMAGES_AT_ONCE = 16
 _SPEECH = "WhisperForConditionalGeneration"
@@ -86,7 +87,7 @@ class Settings:
     pooling     how an embedding is made of those of the tokens
     labels      names of the classes
     images      whether the task "classify" reads images
-    most_pixels pixels of one image
+    most_pixels pixels of one image; 0 leaves it to the engine, which knows whether images are resized
     """
 
     task: str = "generate"
@@ -103,7 +104,7 @@ class Settings:
     pooling: Pooling = field(default_factory=Pooling)
     labels: tuple[str, ...] = ()
     images: bool = False
-    most_pixels: int = _MEGAPIXELS * 1_000_000
+    most_pixels: int = 0
 
     @property
     def supports(self) -> frozenset[str]:
@@ -148,7 +149,7 @@ def settings_of(config: ModelConfig, folder: Folder) -> Settings:
         pooling=_pooling(values, folder) if task == "embed" else Pooling(),
         labels=folder.labels if task == "classify" else (),
         images=folder.reads_images,
-        most_pixels=values.number("max_megapixels", _MEGAPIXELS, 1, _MOST_MEGAPIXELS) * 1_000_000,
+        most_pixels=values.number("max_megapixels", 0, 1, _MOST_MEGAPIXELS) * 1_000_000,
     )
 
 

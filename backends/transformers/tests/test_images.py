@@ -228,6 +228,54 @@ def test_images_of_other_sizes_fail_alone_where_the_processor_keeps_sizes(made, 
     np.testing.assert_allclose(found, [expected[0]] * 2, atol=1e-5)
 
 
+def test_an_image_that_is_not_resized_may_have_fewer_pixels(made, engine):
+    vit(made)
+    large = png_header(2_001, 2_000)
+    resizing = engine(made)
+    changed(made, "preprocessor_config.json", do_resize=False)
+    message = (
+        "image 0 has 2,001 x 2,000 pixels, from 1 to 4,000,000 are allowed.*'max_megapixels'; the image "
+        "processor of this model does not resize images"
+    )
+
+    with pytest.raises(CoreError, match="image 0 is no PNG, JPEG or WebP file, or a damaged one"):
+        resizing.classify([large], never)
+    with pytest.raises(CoreError, match=message) as no:
+        engine(made).classify([large], never)
+    with pytest.raises(CoreError, match="image 0 is no PNG, JPEG or WebP file, or a damaged one"):
+        engine(made, max_megapixels="5").classify([large], never)
+
+    assert no.value.kind is Kind.INVALID
+
+
+def test_images_that_are_cut_to_a_size_may_have_as_many_pixels_as_resized_ones(made, engine):
+    vit(made)
+    size = {"height": 32, "width": 32}
+    transformers.CLIPImageProcessorPil(do_resize=False, crop_size=size).save_pretrained(made)
+
+    found = engine(made).classify([file_of(drawn(2_001, 2_000))], never)
+
+    assert found.shape == (1, 3)
+
+
+def test_large_images_are_computed_one_by_one(made, engine):
+    resnet(made)
+    changed(made, "preprocessor_config.json", do_resize=False, crop_pct=None)
+    engine = engine(made, max_megapixels="1")
+    large, small = file_of(drawn(900, 600)), file_of(IMAGES[3])
+    expected = [engine.classify([each], never)[0] for each in (large, small)]
+    sizes = []
+    engine._module.register_forward_pre_hook(
+        lambda module, args, given: sizes.append(given["pixel_values"].shape[0]), with_kwargs=True
+    )
+
+    found = engine.classify([large] * 5 + [small] * 5, never)
+
+    np.testing.assert_allclose(found, [expected[0]] * 5 + [expected[1]] * 5, atol=1e-5)
+    assert max(sizes) <= 5
+    assert sizes.count(1) >= 5
+
+
 def test_a_cancelled_request_ends_before_its_next_image(made, engine):
     vit(made)
     engine = engine(made)
@@ -262,6 +310,31 @@ def webp_header(width, height):
     return b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<IB3x", 10, 0) + sides
 
 
+SCAN = b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"  # the head of a scan
+
+
+def jpeg(behind=b"", before=b"", **more):
+    """Return a JPEG file with bytes before its first segment, and others behind its first scan."""
+    file = file_of(IMAGES[0], "JPEG", **more)
+    return file[:2] + before + file[2:-2] + behind + b"\xff\xd9"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        jpeg() + b"\0\0\0\x18ftypmp42" + SCAN * 200,
+        jpeg() + jpeg(progressive=True) * 60,
+        jpeg(before=b"\xff\xe1" + struct.pack(">H", 2 + len(SCAN * 200)) + SCAN * 200),
+        jpeg(before=b"\xff\xe1" + struct.pack(">H", 2 + len(jpeg())) + jpeg(), progressive=True),
+    ],
+    ids=["a video follows", "images follow", "scans in a segment", "a preview in a segment"],
+)
+def test_scans_outside_of_the_image_do_not_count(file):
+    found = read_image(file, 10**6)
+
+    assert found.size == IMAGES[0].size
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [
@@ -270,10 +343,9 @@ def webp_header(width, height):
         (png_header(0, 5), "has 0 x 5 pixels"),
         (png_header(9_000, 9), "at most 20 times the pixels of the shorter side"),
         (file_of(drawn(1_001, 1_000)), "has 1,001 x 1,000 pixels.*'max_megapixels'"),
-        (
-            file_of(IMAGES[0], "JPEG") + b"\xff\xda" * 200,
-            "is a JPEG file of 201 scans, at most 100",
-        ),
+        (jpeg(behind=SCAN * 200), "is a JPEG file of 101 scans or more, at most 100 are allowed"),
+        (jpeg(behind=b"\xff\x02\xff\xff" + SCAN * 200), "is a JPEG file of 101 scans or more"),
+        (jpeg(behind=b"\xff\xfe\x00\x02" * 10_000), "is a JPEG file of 10,000 segments or more"),
         (file_of(IMAGES[0])[:-40], "is a damaged PNG file"),
         (file_of(IMAGES[3], "JPEG")[:-200], "is a damaged JPEG file: image file is truncated"),
         (file_of(IMAGES[0])[:18], "has a header that is cut off"),
