@@ -5,7 +5,8 @@ Prompt, Sampling ─► [TextEngine] ─► TextGeneration ─► Stepper ─►
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from core_generate import Emit, Engine, Generation, Prompt, Sampling, Status
 
@@ -14,6 +15,7 @@ from backend_transformers.generation import TextGeneration
 from backend_transformers.loading import Loaded
 from backend_transformers.rows import CausalModel
 from backend_transformers.settings import Settings
+from backend_transformers.sounds import Hearing
 from backend_transformers.stepper import Stepper
 from backend_transformers.structure import Grammars
 from core.errors import invalid
@@ -29,13 +31,14 @@ class TextEngine(Engine):
         self._vocabulary = loaded.vocabulary
         self._size = loaded.logits
         self._weights = loaded.bytes
+        self._hearing = _hearing(loaded)
         self._grammars = Grammars(loaded.vocabulary, settings.end_tokens, loaded.logits)
         self._stepper = Stepper(
             CausalModel(loaded.module), settings.slots, settings.batch, settings.threads
         )
 
     def generate(self, prompt: Prompt, sampling: Sampling, emit: Emit) -> Generation:
-        tokens = list(prompt.tokens) or self._vocabulary.prompt(prompt.text)
+        tokens, sounds = self._read(prompt)
         self._check(tokens)
         self._check_tokens("logit_bias", sampling.logit_bias)
         self._check_tokens("stop_token_ids", sampling.stop_tokens)
@@ -57,8 +60,15 @@ class TextEngine(Engine):
             matcher,
             emit,
         )
+        generation.sounds = sounds
         self._stepper.add(generation)
         return generation
+
+    def _read(self, prompt: Prompt) -> tuple[list[int], Mapping[str, Any]]:
+        """Return the tokens of a prompt, and the arguments of the model for its sounds."""
+        if prompt.audio and self._hearing is not None:
+            return self._hearing.read(prompt)
+        return list(prompt.tokens) or self._vocabulary.prompt(prompt.text), {}
 
     def tokenize(self, text: str, special: bool = True) -> list[int]:
         return self._vocabulary.tokenize(text, special)
@@ -99,3 +109,10 @@ class TextEngine(Engine):
                 raise invalid(
                     f"'{field}' has the token {token}, the vocabulary has 0 to {self._size - 1}"
                 )
+
+
+def _hearing(loaded: Loaded) -> Hearing | None:
+    """Return what reads prompts with sound; None for a model without."""
+    if loaded.processor is None:
+        return None
+    return Hearing(loaded.processor, loaded.module, loaded.vocabulary.bos)

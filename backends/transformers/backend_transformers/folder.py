@@ -19,6 +19,11 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")  # how a picture or sound is read
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 IMAGES = ("ForImageClassification", "ForImageClassificationWithTeacher")  # ends of classes
+SOUNDS = (  # classes that continue texts with sound; what their processors take is alike
+    "AudioFlamingo3ForConditionalGeneration",
+    "GlmAsrForConditionalGeneration",
+    "Qwen2AudioForConditionalGeneration",
+)
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 
 
@@ -29,7 +34,8 @@ class Folder:
     model   name of the model, for errors
     config  content of config.json
     Raises CoreError if config.json, the weights, or the files of the tokenizer are missing or unreadable. A
-    model that reads images has the file of an image processor in the place of a tokenizer.
+    model that reads images has the file of an image processor in the place of a tokenizer; one that reads
+    sound has that of its processor beside it.
     """
 
     def __init__(self, path: Path, model: str):
@@ -45,6 +51,8 @@ class Folder:
         needed = PROCESSORS if self.reads_images else TOKENIZERS
         if not any((path / name).is_file() for name in needed):
             raise not_found(path / needed[0], model)
+        if self.reads_sound and not any((path / name).is_file() for name in PROCESSORS):
+            raise not_found(path / PROCESSORS[0], model)
         self._tokenizer = self._object("tokenizer_config.json")
         self._generation = self._object("generation_config.json")
 
@@ -94,6 +102,11 @@ class Folder:
         return self.architecture.endswith(IMAGES)
 
     @property
+    def reads_sound(self) -> bool:
+        """Whether the model continues texts with sound. Raises as `architecture`."""
+        return self.architecture in SOUNDS
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes, in the order of their numbers; two if config.json has none."""
         found = self.config.get("id2label")
@@ -139,7 +152,8 @@ class Folder:
         if file.is_file():
             check_readable(file, self.model)
             return file.read_text("utf-8")
-        return chat_template(self._tokenizer)
+        of_processor = self._object("chat_template.json").get("chat_template")
+        return of_processor if type(of_processor) is str else chat_template(self._tokenizer)
 
     @property
     def sampling(self) -> dict[str, float]:

@@ -5,7 +5,7 @@ Stepper ─► logits ─► [TextGeneration] ─► Event ─► emit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core_generate import Emit, Event, Logprob, Sampling, StopStrings, TokenText
@@ -20,6 +20,7 @@ class TextGeneration:
     """A generation. All methods but `cancel` run on the thread of the engine.
 
     prompt   its tokens
+    sounds   arguments of the model that belong to places in the prompt; {} without sound, or once read
     read     tokens of the prompt that are computed
     cache    keys and values of these; None before the first, and once the generation is a row of the batch
     last     the token that was chosen last
@@ -38,6 +39,7 @@ class TextGeneration:
         emit: Emit,
     ):
         self.prompt = prompt
+        self.sounds: Mapping[str, Any] = {}
         self.read = 0
         self.cache: Any = None
         self.last = 0

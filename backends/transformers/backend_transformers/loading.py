@@ -1,4 +1,4 @@
-"""Loads a model with transformers, and its tokenizer or image processor.
+"""Loads a model with transformers, and its tokenizer, processor or image processor.
 
 Folder, Settings ─► [load] ─► Loaded
                  └► [load_images] ─► LoadedImages
@@ -36,12 +36,14 @@ class Loaded:
     vocabulary  its tokenizer
     logits      length of its logits
     bytes       size of its weights
+    processor   what reads texts with sound; None for a model without sound
     """
 
     module: Any
     vocabulary: Vocabulary
     logits: int
     bytes: int
+    processor: Any = None
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,22 @@ def load(folder: Folder, settings: Settings) -> Loaded:
         raise folder.wrong(
             "tokenizer.json", "is missing: this backend needs the tokenizer's fast form"
         )
+    processor = None
+    if settings.sound:
+        processor = _read(folder, "its processor", transformers.AutoProcessor, settings)
     module = _module(folder, settings, config, device)
     if settings.task == "generate" and getattr(module, "_is_stateful", False):
         raise _unsupported(folder, "a state in the place of a cache of keys and values")
-    if module.config.pad_token_id is None:  # models that score texts search for the padding
+    if (
+        settings.task != "generate" and module.config.pad_token_id is None
+    ):  # models that score texts search for the padding
         module.config.pad_token_id = tokenizer.pad_token_id or 0
     return Loaded(
         module,
         Vocabulary(tokenizer),
         int(config.get_text_config(decoder=True).vocab_size),
         _size(module),
+        processor,
     )
 
 
@@ -107,7 +115,11 @@ def load_images(folder: Folder, settings: Settings) -> LoadedImages:
 
 def _module(folder: Folder, settings: Settings, config: Any, device: Any) -> Any:
     """Return the model on its device, for inference. Raises CoreError if the files lack weights."""
-    kind = "AutoModelForImageClassification" if settings.images else _CLASSES[settings.task]
+    kind = _CLASSES[settings.task]
+    if settings.images:
+        kind = "AutoModelForImageClassification"
+    elif settings.sound:  # no class of transformers finds them all
+        kind = folder.architecture
     module, report = _read(
         folder,
         "the model",

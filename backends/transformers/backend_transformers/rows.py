@@ -9,7 +9,7 @@ is the form in which models of transformers compute batches themselves.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -67,14 +67,34 @@ class CausalModel:
         self._positions = "position_ids" in accepted
         self._more = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
 
-    def read(self, tokens: Sequence[int], cache: Any) -> Any:
-        """Add tokens to the cache of one row. Return the logits after the last one, FP32[1, vocabulary]."""
+    def read(
+        self, tokens: Sequence[int], cache: Any, sounds: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Add tokens to the cache of one row. Return the logits after the last one, FP32[1, vocabulary].
+
+        sounds   arguments of the model that belong to places among these tokens
+        """
         begin = cache.get_seq_length()
         ids = torch.tensor([list(tokens)], device=self.module.device)
         positions = torch.arange(begin, begin + len(tokens), device=self.module.device)[None]
-        return self.compute(ids, positions, None, cache)
+        return self.compute(ids, positions, None, cache, self._placed(sounds or {}))
 
-    def compute(self, ids: Any, positions: Any, mask: Any, cache: Any) -> Any:
+    def _placed(self, sounds: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments on the device of the model, and numbers in its datatype."""
+        found = {name: each.to(self.module.device) for name, each in sounds.items()}
+        return {
+            name: each.to(self.module.dtype) if each.is_floating_point() else each
+            for name, each in found.items()
+        }
+
+    def compute(
+        self,
+        ids: Any,
+        positions: Any,
+        mask: Any,
+        cache: Any,
+        sounds: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Return the logits after the last column, FP32[rows, vocabulary].
 
         ids, positions   int64[rows, columns]
@@ -88,6 +108,7 @@ class CausalModel:
             use_cache=True,
             **given,
             **self._more,
+            **(sounds or {}),
         )
         return found.logits[:, -1].float()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from core_generate import Description
 from core_generate.hugging_face import POOLINGS
 
-from backend_transformers.folder import CONFIG, IMAGES, PROCESSORS, Folder
+from backend_transformers.folder import CONFIG, IMAGES, PROCESSORS, SOUNDS, Folder
 from backend_transformers.pooling import Pooling, read_pooling
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
@@ -87,6 +87,7 @@ class Settings:
     pooling     how an embedding is made of those of the tokens
     labels      names of the classes
     images      whether the task "classify" reads images
+    sound       whether the task "generate" reads sound
     most_pixels pixels of one image; 0 leaves it to the engine, which knows whether images are resized
     """
 
@@ -104,6 +105,7 @@ class Settings:
     pooling: Pooling = field(default_factory=Pooling)
     labels: tuple[str, ...] = ()
     images: bool = False
+    sound: bool = False
     most_pixels: int = 0
 
     @property
@@ -113,7 +115,7 @@ class Settings:
             return TRANSCRIBES
         if self.task != "generate":
             return EMBEDS if self.task == "embed" else frozenset()
-        return GENERATES
+        return GENERATES | ({"audio"} if self.sound else set())
 
 
 def description_of(settings: Settings, folder: Folder) -> Description:
@@ -149,6 +151,7 @@ def settings_of(config: ModelConfig, folder: Folder) -> Settings:
         pooling=_pooling(values, folder) if task == "embed" else Pooling(),
         labels=folder.labels if task == "classify" else (),
         images=folder.reads_images,
+        sound=folder.reads_sound and task == "generate",
         most_pixels=values.number("max_megapixels", 0, 1, _MOST_MEGAPIXELS) * 1_000_000,
     )
 
@@ -234,8 +237,8 @@ def _task(values: _Values, folder: Folder) -> str:
     raise folder.wrong(
         CONFIG,
         f"has the architecture '{folder.architecture}', and this backend runs …ForCausalLM, …{_SCORES}, "
-        f"…{IMAGES[0]}, …Model and {_SPEECH}; set the parameter 'task' in config.pbtxt to 'generate' or "
-        "'embed' if the model can do that",
+        f"…{IMAGES[0]}, …Model, {', '.join(SOUNDS)} and {_SPEECH}; set the parameter 'task' in "
+        "config.pbtxt to 'generate' or 'embed' if the model can do that",
     )
 
 
@@ -250,4 +253,4 @@ def _task_of_class(folder: Folder) -> str:
         return "rank" if len(folder.labels) == 1 else "classify"
     if (folder.path / "modules.json").is_file() or architecture.endswith("Model"):
         return "generate" if architecture.endswith("LMHeadModel") else "embed"
-    return "generate" if architecture.endswith(_CAUSAL) else ""
+    return "generate" if architecture.endswith(_CAUSAL) or folder.reads_sound else ""

@@ -117,8 +117,11 @@ class Stepper:
         """Compute the next part of a prompt. Return the logits after it."""
         if generation.cache is None:
             generation.cache = new_cache()
+        sounds, generation.sounds = generation.sounds, {}
+        if sounds:  # the model reads all their places at once
+            most = len(generation.prompt)
         part = generation.prompt[generation.read : generation.read + most]
-        logits = self._model.read(part, generation.cache)
+        logits = self._model.read(part, generation.cache, sounds)
         generation.read += len(part)
         return logits[0]
 

@@ -12,6 +12,7 @@ _ANCHOR = "a"  # a text whose last token keeps the space that begins the next on
 class Vocabulary:
     """Texts and tokens. Thread-safe: the tokenizer's library is, as long as no setting changes.
 
+    bos     text of the token that begins a text; "" for none
     size    number of tokens
     typed   whether the model reads which of two texts a token belongs to
     """
@@ -20,7 +21,7 @@ class Vocabulary:
         self._tokens = tokenizer.backend_tokenizer
         self._tokens.no_truncation()
         self._tokens.no_padding()
-        self._bos = tokenizer.bos_token or ""
+        self.bos: str = tokenizer.bos_token or ""
         self._bos_token: int | None = tokenizer.bos_token_id
         self.typed = "token_type_ids" in tokenizer.model_input_names
         self.size: int = self._tokens.get_vocab_size()
@@ -33,7 +34,7 @@ class Vocabulary:
 
         A text that begins with the text of the first token, as chat templates write it, gets no second one.
         """
-        if special and self._bos and text.startswith(self._bos):
+        if special and self.bos and text.startswith(self.bos):
             special = False
         found: list[int] = self._tokens.encode(text, add_special_tokens=special).ids
         return found
