@@ -30,6 +30,7 @@ from core_generate.reading import (
 from core_generate.running import Done, GenerationRun
 from core_generate.sound import RATE
 from core_generate.spans import describe_embeddings
+from core_generate.tokenizing import Tokenizer
 
 if TYPE_CHECKING:
     from core_generate.model import EngineModel
@@ -52,6 +53,7 @@ class EngineInstance(core.ModelInstance):
         self._threads = ThreadPoolExecutor(
             min(self.ahead, _MOST_THREADS), thread_name_prefix=self.model.name
         )
+        self._tokenizer = Tokenizer(self.model.name, self.model.version, engine, self.loop)
         # What each task computes; `generate` alone has several responses.
         self._tasks: dict[str, Callable[[InferenceRequest], Outputs]] = {
             "embed": self._embed,
@@ -62,6 +64,7 @@ class EngineInstance(core.ModelInstance):
         }
 
     def close(self) -> None:
+        self._tokenizer.close()
         self._threads.shutdown()
 
     def begin(self, batch: Batch, done: Done) -> None:

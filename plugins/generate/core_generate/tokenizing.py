@@ -1,0 +1,85 @@
+"""Tokenizer: the tokens of texts, and the texts of tokens, without a place in the queue of a model.
+
+A request of the task "tokenize" waits in that queue behind generations that may last minutes. A frontend in
+the process of the engine asks the engine instead.
+
+tokenizer_of(name, version) ─► [Tokenizer] ─► Engine.tokenize, on threads of its own
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from core.errors import CoreError, Kind, internal, unavailable
+from core_generate.engine import Engine
+
+_MOST_THREADS = 2  # of one model
+
+Result = TypeVar("Result")
+
+
+class Tokenizer:
+    """Tokenizes with the engine of one model version, until `close`. Event loop only, except `close`.
+
+    loop   event loop of the server
+    """
+
+    def __init__(self, name: str, version: int, engine: Engine, loop: asyncio.AbstractEventLoop):
+        self.key = name, version, loop
+        self._name = name
+        self._engine = engine
+        # Not those of other tasks: neither waits for the other. They start with the first text.
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix=f"{name}-tokens")
+        _OPEN[id(self)] = self
+
+    def close(self) -> None:
+        """Wait for what runs; call this before the engine is closed. Any thread, also more than once."""
+        _OPEN.pop(id(self), None)
+        self._threads.shutdown()
+
+    async def tokenize(self, text: str, special: bool = True) -> Any:
+        """Return the tokens of a text, int32[tokens]; `special` as of Engine.tokenize.
+
+        Raises the CoreError of the engine, UNSUPPORTED if it does not tokenize, and UNAVAILABLE if the model
+        is unloaded meanwhile.
+        """
+        return await self._run(lambda: np.array(self._engine.tokenize(text, special), np.int32))
+
+    async def detokenize(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens. Raises CoreError as `tokenize`."""
+        return await self._run(lambda: self._engine.detokenize(tokens))
+
+    async def _run(self, work: Callable[[], Result]) -> Result:
+        try:
+            future = self._threads.submit(work)
+        except RuntimeError:  # the threads have ended
+            raise unavailable(f"model '{self._name}' is unloaded") from None
+        try:
+            return await asyncio.wrap_future(future)
+        except CoreError:
+            raise
+        except NotImplementedError as refused:
+            raise CoreError(Kind.UNSUPPORTED, str(refused)) from None
+        except Exception as error:
+            raise internal(
+                f"the engine of model '{self._name}' failed: {type(error).__name__}: {error}"
+            ) from error
+
+
+_OPEN: dict[int, Tokenizer] = {}  # by id
+
+
+def tokenizer_of(name: str, version: int) -> Tokenizer | None:
+    """Return the tokenizer of a model version of the server on whose event loop this is called.
+
+    None for a model without an engine, or with its engine in another process, and if several models have
+    this name. Such a model takes requests of the tasks "tokenize" and "detokenize".
+    """
+    key = name, version, asyncio.get_running_loop()
+    found = [each for each in list(_OPEN.values()) if each.key == key]
+    return found[0] if len(found) == 1 else None
