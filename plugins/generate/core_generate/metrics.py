@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -57,6 +58,14 @@ _CACHE_USE = Entry(
     VERSION,
     together="largest",
 )
+_ADAPTERS = Entry(
+    "core_generation_lora_requests_info",
+    "gauge",
+    "LoRA adapters that serve, separated by commas; the value is the time of the load, in seconds since 1970",
+    (*VERSION, "running_lora_adapters", "waiting_lora_adapters", "max_lora"),
+    "engines with LoRA adapters",
+    together="largest",
+)
 _CACHE_TOKENS = Entry(
     "core_generation_cache_tokens",
     "gauge",
@@ -96,12 +105,14 @@ class Measurements:
 
     loop      event loop of the server; None until the model has an instance
     running   requests of the task "generate" that have begun
+    since_s   time of the load, in seconds since 1970
     """
 
     loop: asyncio.AbstractEventLoop | None = None
 
     def __init__(self, model: EngineModel):
         self.model = model
+        self.since_s = time.time()
         self.running = 0
         self.first = Histogram(FIRST_TOKEN_S)
         self.each = Histogram(PER_TOKEN_S)
@@ -157,6 +168,7 @@ class GenerationMetrics(MetricSource):
             *GAUGES.values(),
             _CACHE_USE,
             _CACHE_TOKENS,
+            _ADAPTERS,
         ]
     }
 
@@ -190,3 +202,20 @@ def _families(found: list[tuple[Measurements, dict[str, str]]]) -> Iterable[Fami
     yield _CACHE_TOKENS.family(
         Sample(labels, state.cache_tokens) for labels, _, state in states if state.cache_tokens
     )
+    yield _ADAPTERS.family(
+        Sample({**labels, **_adapters(one.model.description.adapters)}, one.since_s)
+        for one, labels in found
+        if one.model.description.adapters
+    )
+
+
+def _adapters(names: Sequence[str]) -> dict[str, str]:
+    """Return the labels that gateways of Kubernetes read.
+
+    An engine loads all adapters with its model: each serves at once, and none waits for a place.
+    """
+    return {
+        "running_lora_adapters": ",".join(names),
+        "waiting_lora_adapters": "",
+        "max_lora": str(len(names)),
+    }
