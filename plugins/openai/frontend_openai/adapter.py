@@ -31,6 +31,7 @@ TEXT, TOKENS, IMAGES, AUDIO = "text_input", "prompt_token_ids", "image", "audio"
 MESSAGES, TOOLS = "messages", "tools"
 SAMPLING, STREAM, WITHOUT_PROMPT = "sampling_parameters", "stream", "exclude_input_in_output"
 _OUTPUT = "text_output"
+_LOG_PROBS = "return_log_probs"  # of TensorRT-LLM
 
 # Field → the name that an engine's `supports` has for it, where they differ.
 _ABILITIES = {
@@ -84,6 +85,8 @@ class TextModel:
         self.info = info
         self._inputs = signature.inputs
         self._has_json = SAMPLING in self._inputs
+        # Whether it gives the score of a text as TensorRT-LLM's models do.
+        self._scores = _LOG_PROBS in self._inputs and "cum_log_probs" in signature.outputs
         if info.task != GENERATE:
             raise invalid(
                 f"model '{signature.name}' does not generate text: its task is {info.task}"
@@ -127,9 +130,15 @@ class TextModel:
             inner = next(iter(value)) if name == "structured_outputs" else name
             if self.able(inner) or (inner in ("json", "json_object") and self._guides):
                 continue
+            if name == "logprobs" and self._scores and sampling.sources[name] == "best_of":
+                del sampling.values[name]  # best_of needs the score alone
+                continue
             if name not in sampling.sources or _NEUTRAL.get(name) == value:
                 del sampling.values[name]
                 continue
+            if name == "logprobs" and _LOG_PROBS in self._inputs:
+                what = "this: its log probabilities come without the texts of their tokens"
+                raise self._unable(sampling.sources[name], what)
             raise self._unable(sampling.sources[name])
         if prompt.tokens and TOKENS not in self._inputs:
             raise self._unable("prompt", "prompts of tokens")
@@ -224,6 +233,7 @@ class TextModel:
             ("return_logprobs", asked.logprobs),
             ("return_stop_reason", "stop" in sampling.values),
             ("return_cumulative_logprob", asked.score),
+            (_LOG_PROBS, asked.score),
         ):
             if (wanted and name in self._inputs) or self._needs(name):
                 inputs[name] = self._tensor(name, [wanted])

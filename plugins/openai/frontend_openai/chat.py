@@ -5,27 +5,29 @@ messages, tools ─► chat template ─► prompt ─► n requests to the mode
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core_generate.chat import Tools, read_messages, read_response_format, read_tools
 
 from frontend_openai.adapter import Asked, Prompt, TextModel
-from frontend_openai.chat_choice import ChatEvents, ChatMessage
+from frontend_openai.chat_choice import ChatEvents, ChatMessage, Parser
 from frontend_openai.completions import read_stream, seeded, tail
-from frontend_openai.conversation import off_loop, prompt_of, text_parser
+from frontend_openai.conversation import parser_maker, prompt_of
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
 from frontend_openai.events import Chunks, Head, Usage, error_event
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
+from frontend_openai.off_loop import off_loop
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, read_sampling
 from frontend_openai.service import run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
+    from core.request import InferenceRequest
     from core.server import InferenceServer
 
 _MOST_LOGPROBS = 20
@@ -45,23 +47,23 @@ class ChatFields:
     usage: bool
     logprobs: int | None
 
+    @property
+    def counts(self) -> bool:
+        """Return whether the tokens are counted."""
+        return self.usage or not self.stream
+
 
 async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Generate the answer to a conversation, as one JSON object or as events."""
-    document = read_document(call.body)
+    document = await read_document(call.body)
     name = document.text("model")
     model, adapter = TextModels.of(server).find(name)
     call.captures = {"model": model.signature.name, "version": None}
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
-    fields, sampling, tools, prompt = await off_loop(
-        call.body, _read, document, model, adapter, default
+    fields, requests, parser = await off_loop(
+        len(call.body), _read, document, model, adapter, default
     )
-    parser = partial(text_parser, model, tools, prompt, sampling.structured)
-    counts = fields.usage or not fields.stream
-    asked = Asked(fields.stream, counts, fields.logprobs is not None)
-    samplings = [seeded(sampling, number) for number in range(fields.n)]
-    requests = model.requests(prompt, samplings, asked)
-    usage = Usage(1, counts)
+    usage = Usage(1, fields.counts)
     if fields.stream:
         head = Head("chatcmpl", "chat.completion.chunk", name or "")
         chunks = Chunks(head, fields.usage)
@@ -85,11 +87,12 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
 
 def _read(
     document: Document, model: TextModel, adapter: str, default: int
-) -> tuple[ChatFields, SamplingFields, Tools, Prompt]:
-    """Read all fields. Raises CoreError(INVALID) for a wrong one, and for what the model cannot do.
+) -> tuple[ChatFields, list[InferenceRequest], Callable[[], Parser | None]]:
+    """Read all fields. Return them, the requests to the model, and what makes a parser of a text.
 
     adapter   "" for none
     default   tokens at most without a field for them, 0 for none
+    Raises CoreError(INVALID) for a wrong field, and for what the model cannot do.
     """
     sampling = read_sampling(document, default, chat=True)
     fields = _read_fields(document, sampling)
@@ -102,7 +105,10 @@ def _read(
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     model.check(prompt, sampling)
-    return fields, sampling, tools, prompt
+    asked = Asked(fields.stream, fields.counts, fields.logprobs is not None)
+    samplings = [seeded(sampling, number) for number in range(fields.n)]
+    requests = model.requests(prompt, samplings, asked)
+    return fields, requests, parser_maker(model, tools, prompt, sampling.structured)
 
 
 def _read_fields(document: Document, sampling: SamplingFields) -> ChatFields:

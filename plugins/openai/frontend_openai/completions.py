@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from frontend_openai.adapter import Asked, Prompt
+from frontend_openai.adapter import Asked, Prompt, TextModel
 from frontend_openai.completion_choice import CompletionEvents, CompletionText
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
 from frontend_openai.events import DONE, Chunks, Head, Usage, error_event
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
+from frontend_openai.off_loop import off_loop
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, is_tokens, read_sampling
 from frontend_openai.service import run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
+    from core.request import InferenceRequest
     from core.server import InferenceServer
 
 _MOST_LOGPROBS = 20
@@ -43,32 +45,24 @@ class Choices:
     logprobs: int | None
     echo: bool
 
+    @property
+    def counts(self) -> bool:
+        """Return whether the tokens are counted."""
+        return self.usage or not self.stream
+
 
 async def completions(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Generate the continuation of prompts, as one JSON object or as events."""
-    document = read_document(call.body)
+    document = await read_document(call.body)
     name = document.text("model")
     model, adapter = TextModels.of(server).find(name)
     call.captures = {"model": model.signature.name, "version": None}
-    prompts = _read_prompts(document)
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
-    sampling = read_sampling(document, default, chat=False)
-    choices = _read_choices(document, sampling, len(prompts))
-    sampling.set("lora_name", adapter or None, "model")
-    document.ignore(_WITHOUT_EFFECT)
-    document.end()
-    if choices.echo and any(prompt.tokens for prompt in prompts):
-        raise wrong("echo", "the text of a prompt of tokens is unknown here", "unsupported")
-    for prompt in prompts:
-        model.check(prompt, sampling)
+    prompts, choices, requests = await off_loop(
+        len(call.body), _read, document, model, adapter, default
+    )
     head = Head("cmpl", "text_completion", name or "")
-    counts = choices.usage or not choices.stream
-    usage = Usage(len(prompts), counts)
-    asked = Asked(choices.stream, counts, choices.logprobs is not None, choices.best > choices.n)
-    samplings = [seeded(sampling, number) for number in range(choices.best)]
-    requests = [
-        request for prompt in prompts for request in model.requests(prompt, samplings, asked)
-    ]
+    usage = Usage(len(prompts), choices.counts)
     order = [number for number in range(len(prompts)) for _ in range(choices.best)]
     echoes = [prompts[number].text if choices.echo else "" for number in order]
     if choices.stream:
@@ -93,6 +87,34 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
         return {**head.members, "choices": members, "usage": usage.members()}
 
     return await run(server, call, model, generation, requests, usage, whole, order)
+
+
+def _read(
+    document: Document, model: TextModel, adapter: str, default: int
+) -> tuple[list[Prompt], Choices, list[InferenceRequest]]:
+    """Read all fields. Return the prompts, what they get, and the requests to the model.
+
+    adapter   "" for none
+    default   tokens at most without a field for them, 0 for OpenAI's default
+    Raises CoreError(INVALID) for a wrong field, and for what the model cannot do.
+    """
+    prompts = _read_prompts(document)
+    sampling = read_sampling(document, default, chat=False)
+    choices = _read_choices(document, sampling, len(prompts))
+    sampling.set("lora_name", adapter or None, "model")
+    document.ignore(_WITHOUT_EFFECT)
+    document.end()
+    if choices.echo and any(prompt.tokens for prompt in prompts):
+        raise wrong("echo", "the text of a prompt of tokens is unknown here", "unsupported")
+    for prompt in prompts:
+        model.check(prompt, sampling)
+    best = choices.best > choices.n
+    asked = Asked(choices.stream, choices.counts, choices.logprobs is not None, best)
+    samplings = [seeded(sampling, number) for number in range(choices.best)]
+    requests = [
+        request for prompt in prompts for request in model.requests(prompt, samplings, asked)
+    ]
+    return prompts, choices, requests
 
 
 def seeded(sampling: SamplingFields, number: int) -> SamplingFields:

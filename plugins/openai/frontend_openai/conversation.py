@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import orjson
 from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render, without_reasoning
 from core_generate.chat.requests import ChatRequest
 
 from core.errors import invalid
-from core.tensor import Buffer
 from frontend_openai.adapter import Prompt, TextModel
 from frontend_openai.chat_choice import Parser
 from frontend_openai.errors import wrong
 from frontend_openai.message_files import messages_with_files, texts_of
 from frontend_openai.sampling import MOST_STOPS, MOST_TOKENS, SamplingFields
-from frontends.http.background import begin, turn
 
-# Bytes of a body whose messages are read, and made a prompt, in some milliseconds at most.
-MOST_ON_LOOP = 16 * 1024
-
-P = ParamSpec("P")
-Result = TypeVar("Result")
-
-
-async def off_loop(
-    body: Buffer, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs
-) -> Result:
-    """Return what work(*args, **kwargs) returns; on another thread if the body is large. Event loop only.
-
-    A conversation of 10,000 messages takes tenths of a second, a chat template up to one: other clients do
-    not wait for them.
-    """
-    if len(body) <= MOST_ON_LOOP:
-        return work(*args, **kwargs)
-    async with turn():
-        return await begin(work, *args, **kwargs)
+_PROMPT_END = 64  # characters at the end of a prompt, which say how its text begins
 
 
 def prompt_of(
@@ -117,10 +97,21 @@ def _prompt_text(
     )
 
 
-def text_parser(model: TextModel, tools: Tools, prompt: Prompt, structured: bool) -> Parser | None:
-    """Return a parser of the text; None if it is nothing but content. `structured` as of prompt_of."""
-    parser = parser_of(model.info.template, tools, prompt=prompt.text, structured=structured)
-    return None if parser.plain else parser
+def parser_maker(
+    model: TextModel, tools: Tools, prompt: Prompt, structured: bool
+) -> Callable[[], Parser | None]:
+    """Return a function that returns a parser of a text; None if the text is nothing but content.
+
+    structured   as of prompt_of
+    """
+    # Only its end matters; copies of a long one would take milliseconds for each text.
+    end = prompt.text.rstrip()[-_PROMPT_END:]
+
+    def made() -> Parser | None:
+        parser = parser_of(model.info.template, tools, prompt=end, structured=structured)
+        return None if parser.plain else parser
+
+    return made
 
 
 def sampling_of(

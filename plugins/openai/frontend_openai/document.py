@@ -11,21 +11,22 @@ from core_generate.levels import MOST_LEVELS, excess_of
 from core.errors import invalid
 from core.tensor import Buffer
 from frontend_openai.errors import wrong
+from frontend_openai.off_loop import off_loop
 from frontends.http.native.json_value import count_values
 
 MOST_VALUES = 1_000_000  # values and keys of a request: a prompt of tokens has many
 
 
-def read_document(body: Buffer) -> Document:
-    """Return the JSON object of a body.
+async def read_document(body: Buffer) -> Document:
+    """Return the JSON object of a body. Event loop only; a large body is read on another thread.
 
     Raises CoreError(INVALID) if it is none, or has too many values or levels.
     """
-    return Document(read_object(body))
+    return Document(await off_loop(len(body), read_object, body))
 
 
 def read_object(body: Buffer) -> dict[str, Any]:
-    """Return the members of a body's JSON object. Raises CoreError as `read_document`."""
+    """Return the members of a body's JSON object. Any thread. Raises CoreError as `read_document`."""
     if (count := count_values(body)) > MOST_VALUES:
         raise invalid(f"the request has {count} JSON values; at most {MOST_VALUES} are accepted")
     try:

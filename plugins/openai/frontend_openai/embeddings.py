@@ -22,6 +22,7 @@ from frontend_openai.document import Document, read_document
 from frontend_openai.embedding_models import EmbeddingModels, embedded
 from frontend_openai.errors import wrong
 from frontend_openai.models import known_model, task_of
+from frontend_openai.off_loop import off_loop
 from frontend_openai.sampling import is_tokens
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
@@ -36,13 +37,13 @@ _EMBED = "embed"
 
 async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Compute the embeddings of texts or lists of tokens."""
-    document = read_document(call.body)
+    document = await read_document(call.body)
     name = known_model(server, document)
     call.captures = {"model": name, "version": None}
     encoder = await EmbeddingModels.of(server).encoder(name)
     if encoder is None:
         task_of(server, name, (_EMBED,), "computes no embeddings")
-    inputs = _read_inputs(document)
+    inputs = await off_loop(len(call.body), _read_inputs, document)
     form = document.text("encoding_format") or "float"
     if form not in ("float", "base64"):
         raise wrong("encoding_format", f"expected float or base64, found {form[:50]}")
@@ -58,13 +59,8 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
         responses = await _responses(server, call, requests)
         rows = np.concatenate([embedding_rows(each) for each in responses])
         tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
-    data = [
-        {"object": "embedding", "index": index, "embedding": _written(row, form)}
-        for index, row in enumerate(rows)
-    ]
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    found = {"object": "list", "data": data, "model": name, "usage": usage}
-    return HttpResponse(200, JSON_HEADERS, orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
+    data = await off_loop(rows.nbytes, _document, rows, form, name, tokens)
+    return HttpResponse(200, JSON_HEADERS, data)
 
 
 def _read_inputs(document: Document) -> list[Any]:
@@ -122,6 +118,20 @@ def embedding_rows(response: InferenceResponse) -> Any:
     if rows.ndim != 2 or rows.dtype != np.float32:
         raise internal(f"output 'embedding' has the shape {list(rows.shape)}; expected FP32[-1,-1]")
     return rows
+
+
+def _document(rows: Any, form: str, name: str, tokens: int) -> bytes:
+    """Return the response as JSON. Row by row: orjson holds the GIL while it writes."""
+    data = b",".join(
+        orjson.dumps(
+            {"object": "embedding", "index": index, "embedding": _written(row, form)},
+            option=orjson.OPT_SERIALIZE_NUMPY,
+        )
+        for index, row in enumerate(rows)
+    )
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    rest = orjson.dumps({"model": name, "usage": usage})
+    return b'{"object":"list","data":[%b],%b' % (data, rest[1:])
 
 
 def _written(row: Any, form: str) -> Any:

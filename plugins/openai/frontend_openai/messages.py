@@ -15,12 +15,14 @@ from core_generate.chat.anthropic_events import MessageEvents, message, sse
 from core.errors import CoreError
 from frontend_openai.adapter import Asked, TextModel
 from frontend_openai.answers import AnswerEvents, WholeAnswer
-from frontend_openai.conversation import off_loop, prompt_of, sampling_of, text_parser
+from frontend_openai.chat_choice import Parser
+from frontend_openai.conversation import parser_maker, prompt_of, sampling_of
 from frontend_openai.document import read_object
 from frontend_openai.errors import encodable, wrong
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
+from frontend_openai.off_loop import off_loop
 from frontend_openai.service import json_response, run
 from frontend_openai.tokens import check_engine, tokenized
 from frontends.http.errors import error_answer
@@ -29,7 +31,9 @@ from frontends.http.message import HttpRequest, HttpResponse
 if TYPE_CHECKING:
     from core_generate.chat.requests import ChatRequest
 
+    from core.request import InferenceRequest
     from core.server import InferenceServer
+    from core.tensor import Buffer
 
 _NAMES = {"stop": "stop_sequences"}
 _TYPES = {
@@ -50,26 +54,11 @@ class _Counts(TypedDict):
 
 async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Generate Anthropic's next message of a conversation, as one JSON object or as events."""
-    request = await off_loop(call.body, read_message_request, read_object(call.body))
+    request = await off_loop(len(call.body), _read, call.body)
     model, adapter = TextModels.of(server).find(request.model)
     call.captures = {"model": model.signature.name, "version": None}
-    sampling = sampling_of(request, adapter, 0, _NAMES)
-    # Every request must have it: a model that cannot limit its text would be of no use here.
-    sampling.sources.pop("max_tokens", None)
-    _check_budget(request, model)
-    prompt = await off_loop(
-        call.body,
-        prompt_of,
-        request.conversation,
-        model,
-        request.tools,
-        request.arguments,
-        structured=sampling.structured,
-    )
-    model.check(prompt, sampling)
-    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
+    requests, parser = await off_loop(len(call.body), _prepare, request, model, adapter)
     usage = Usage(1)
-    parser = text_parser(model, request.tools, prompt, sampling.structured)
     identifier = f"msg_{secrets.token_hex(12)}"
     if request.stream:
         maker = MessageEvents(identifier, request.model)
@@ -95,14 +84,13 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Count the tokens of the prompt that one of Anthropic's requests makes, and generate nothing."""
-    body = read_object(call.body)
-    request = await off_loop(call.body, read_message_request, body, counts_only=True)
+    request = await off_loop(len(call.body), _read, call.body, counts_only=True)
     model, _ = TextModels.of(server).find(request.model)
     name = model.signature.name
     call.captures = {"model": name, "version": None}
     check_engine(name, model.info)
     prompt = await off_loop(
-        call.body,
+        len(call.body),
         prompt_of,
         request.conversation,
         model,
@@ -114,6 +102,33 @@ async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpRespon
         raise wrong("messages", "the tokens of images and sound cannot be counted", "unsupported")
     found = await tokenized(server, call, name, prompt.text)
     return json_response({"input_tokens": len(found)})
+
+
+def _read(data: Buffer, counts_only: bool = False) -> ChatRequest:
+    return read_message_request(read_object(data), counts_only=counts_only)
+
+
+def _prepare(
+    request: ChatRequest, model: TextModel, adapter: str
+) -> tuple[list[InferenceRequest], Parser | None]:
+    """Return the request to the model, and the parser of its text; `adapter` is "" for none.
+
+    Raises CoreError(INVALID) for what the model cannot do.
+    """
+    sampling = sampling_of(request, adapter, 0, _NAMES)
+    # Every request must have it: a model that cannot limit its text would be of no use here.
+    sampling.sources.pop("max_tokens", None)
+    _check_budget(request, model)
+    prompt = prompt_of(
+        request.conversation,
+        model,
+        request.tools,
+        request.arguments,
+        structured=sampling.structured,
+    )
+    model.check(prompt, sampling)
+    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
+    return requests, parser_maker(model, request.tools, prompt, sampling.structured)()
 
 
 def _check_budget(request: ChatRequest, model: TextModel) -> None:

@@ -17,6 +17,7 @@ from core.errors import internal
 from core.response import InferenceResponse
 from core.tensor import Tensor
 
+_SCORES = ("cumulative_logprob", "cum_log_probs")  # of our engines and vLLM, of TensorRT-LLM
 _LENGTH = struct.Struct("<I")
 
 
@@ -82,7 +83,7 @@ class PieceReader:
                 tokens = int(tensor.array.flat[0])
             elif name == "logprobs":
                 logprobs = _logprobs_of(tensor)
-            elif name == "cumulative_logprob":
+            elif name in _SCORES and tensor.count:
                 score = float(tensor.array.flat[0])
         return Piece(text, finish, logprobs, prompt_tokens, tokens, score, stop)
 

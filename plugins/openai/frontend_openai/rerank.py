@@ -19,6 +19,7 @@ from frontend_openai.embedding_models import EmbeddingModels, embedded
 from frontend_openai.embeddings import embedding_rows
 from frontend_openai.errors import wrong
 from frontend_openai.models import known_model, task_of
+from frontend_openai.off_loop import off_loop
 from frontend_openai.service import json_response
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
@@ -31,7 +32,7 @@ MOST_DOCUMENTS = 2048
 
 async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Score how relevant documents are to a query."""
-    document = read_document(call.body)
+    document = await read_document(call.body)
     name = known_model(server, document)
     call.captures = {"model": name, "version": None}
     encoder = await EmbeddingModels.of(server).encoder(name)
@@ -39,7 +40,7 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     query = document.text("query")
     if query is None:
         raise wrong("query", "expected a string, found nothing")
-    texts = _read_documents(document)
+    texts = await off_loop(len(call.body), _read_documents, document)
     most = document.integer("top_n", 1, MOST_DOCUMENTS)
     returns = document.flag("return_documents") or False
     document.ignore(("user",))

@@ -14,44 +14,37 @@ from core_generate.chat.responses import read_response_request
 from core_generate.chat.responses_events import ResponseEvents
 
 from core.errors import CoreError
-from frontend_openai.adapter import Asked
+from frontend_openai.adapter import Asked, TextModel
 from frontend_openai.answers import AnswerEvents, WholeAnswer
-from frontend_openai.conversation import off_loop, prompt_of, sampling_of, text_parser
+from frontend_openai.chat_choice import Parser
+from frontend_openai.conversation import parser_maker, prompt_of, sampling_of
 from frontend_openai.document import read_object
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
+from frontend_openai.off_loop import off_loop
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.service import run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
+    from core_generate.chat.requests import ChatRequest
+
+    from core.request import InferenceRequest
     from core.server import InferenceServer
+    from core.tensor import Buffer
 
 _NAMES = {"max_tokens": "max_output_tokens", "structure": "text.format"}
 
 
 async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Generate one of OpenAI's Responses, as one JSON object or as events."""
-    body = read_object(call.body)
-    request = await off_loop(call.body, read_response_request, body)
+    body, request = await off_loop(len(call.body), _read, call.body)
     model, adapter = TextModels.of(server).find(request.model)
     call.captures = {"model": model.signature.name, "version": None}
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
-    sampling = sampling_of(request, adapter, default, _NAMES)
-    prompt = await off_loop(
-        call.body,
-        prompt_of,
-        request.conversation,
-        model,
-        request.tools,
-        request.arguments,
-        structured=sampling.structured,
-    )
-    model.check(prompt, sampling)
-    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
+    requests, parser = await off_loop(len(call.body), _prepare, request, model, adapter, default)
     usage = Usage(1)
-    parser = text_parser(model, request.tools, prompt, sampling.structured)
     maker = ResponseEvents(f"resp_{secrets.token_hex(24)}", body, int(time.time()))
     if request.stream:
         events = AnswerEvents(maker, usage, parser, lambda finish, _: _end(maker, finish, usage))
@@ -66,6 +59,31 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         return found
 
     return await run(server, call, model, generation, requests, usage, whole)
+
+
+def _read(data: Buffer) -> tuple[dict[str, Any], ChatRequest]:
+    body = read_object(data)
+    return body, read_response_request(body)
+
+
+def _prepare(
+    request: ChatRequest, model: TextModel, adapter: str, default: int
+) -> tuple[list[InferenceRequest], Parser | None]:
+    """Return the request to the model, and the parser of its text. Arguments as of `sampling_of`.
+
+    Raises CoreError(INVALID) for what the model cannot do.
+    """
+    sampling = sampling_of(request, adapter, default, _NAMES)
+    prompt = prompt_of(
+        request.conversation,
+        model,
+        request.tools,
+        request.arguments,
+        structured=sampling.structured,
+    )
+    model.check(prompt, sampling)
+    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
+    return requests, parser_maker(model, request.tools, prompt, sampling.structured)()
 
 
 def _end(maker: ResponseEvents, finish: str, usage: Usage) -> list[dict[str, Any]]:

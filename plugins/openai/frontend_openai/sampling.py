@@ -156,12 +156,9 @@ def is_tokens(value: Any) -> bool:
 
 
 def _read_structure(document: Document) -> dict[str, Any] | None:
-    found = document.take("structured_outputs")
-    if read_structured_outputs(found) is None:
-        return None
-    return {
-        name: value for name, value in found.items() if value is not None and value is not False
-    }
+    """Return `structured_outputs` in one form: a schema that is a text is parsed."""
+    structure = read_structured_outputs(document.take("structured_outputs"))
+    return None if structure is None else _outputs_of(structure)
 
 
 def _outputs_of(structure: Structure) -> dict[str, Any]:

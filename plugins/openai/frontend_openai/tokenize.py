@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from core_generate.chat import read_messages, read_tools
 
 from frontend_openai.adapter import TextModel
-from frontend_openai.conversation import off_loop, prompt_of
+from frontend_openai.conversation import prompt_of
 from frontend_openai.document import Document, read_document
 from frontend_openai.engine_info import EngineInfo, info_of
 from frontend_openai.errors import wrong
 from frontend_openai.models import TextModels
+from frontend_openai.off_loop import off_loop
 from frontend_openai.sampling import is_tokens
 from frontend_openai.service import json_response
 from frontend_openai.tokens import check_engine, detokenized, tokenized
@@ -25,7 +26,7 @@ MOST_TOKEN_STRINGS = 4096  # each is a request to the model
 
 async def tokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return the tokens of a prompt or of a conversation."""
-    document = read_document(call.body)
+    document = await read_document(call.body)
     name, info = _read_model(server, document)
     call.captures = {"model": name, "version": None}
     text = await _read_text(server, call, document, name)
@@ -45,13 +46,13 @@ async def tokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:
                 "return_token_strs",
                 f"the text has {len(tokens)} tokens; at most {MOST_TOKEN_STRINGS} are accepted",
             )
-        found["token_strs"] = await _strings(server, call, name, tokens)
+        found["token_strs"] = await _strings(server, call, name, tokens.tolist())
     return json_response(found)
 
 
 async def detokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return the text of tokens."""
-    document = read_document(call.body)
+    document = await read_document(call.body)
     name, _ = _read_model(server, document)
     call.captures = {"model": name, "version": None}
     tokens = document.take("tokens")
@@ -85,7 +86,7 @@ async def _read_text(
     if text is not None:
         return text
     model, _ = TextModels.of(server).find(name)
-    return await off_loop(call.body, _rendered, document, messages, model)
+    return await off_loop(len(call.body), _rendered, document, messages, model)
 
 
 def _rendered(document: Document, messages: Any, model: TextModel) -> str:

@@ -1,11 +1,15 @@
-"""Asks an engine for the tokens of a text, or the text of tokens, by the request parameter `task`."""
+"""Asks an engine for the tokens of a text, or the text of tokens.
+
+An engine in this process tokenizes at once; another one by a request with the parameter `task`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from core_generate.tokenizing import Tokenizer, tokenizer_of
 
 from core.dtypes import BYTES, INT32
 from core.errors import invalid
@@ -32,28 +36,49 @@ def check_engine(name: str, info: EngineInfo) -> None:
 
 async def tokenized(
     server: InferenceServer, call: HttpRequest, model: str, text: str, special: bool = True
-) -> list[int]:
-    """Return the tokens of a text. With `special`, they include those that begin and end a prompt.
+) -> Any:
+    """Return the tokens of a text, INT32[tokens]. With `special`, they include those around a prompt.
 
     Raises the CoreError of the model.
     """
+    if (tokenizer := _tokenizer(server, call, model)) is not None:
+        return await tokenizer.tokenize(text, special)
     tensor = Tensor(TEXT, BYTES, (1,), array=np.array([text.encode()], object))
     request = InferenceRequest(model, {TEXT: tensor})
     request.parameters |= {"task": "tokenize", "special": special}
     response = await _response(server, call, request)
-    return [int(each) for each in response.output("token_ids").array]
+    return np.ascontiguousarray(response.output("token_ids").array)
 
 
 async def detokenized(
     server: InferenceServer, call: HttpRequest, model: str, tokens: Sequence[int]
 ) -> str:
     """Return the text of tokens. Raises the CoreError of the model."""
+    if (tokenizer := _tokenizer(server, call, model)) is not None:
+        return await tokenizer.detokenize(tokens)
     tensor = Tensor(TOKENS, INT32, (len(tokens),), array=np.array(tokens, np.int32))
     request = InferenceRequest(model, {TOKENS: tensor})
     request.parameters["task"] = "detokenize"
     response = await _response(server, call, request)
     data: bytes = response.output("text_output").array.item(0)
     return data.decode("utf-8", "replace")
+
+
+def _tokenizer(server: InferenceServer, call: HttpRequest, model: str) -> Tokenizer | None:
+    """Return the tokenizer of a model's newest version, if its engine is in this process.
+
+    Raises the CoreError of a model that does not serve, and Exhausted for a caller without tokens.
+    """
+    version = server.models.signature(model).version
+    if (found := tokenizer_of(model, version)) is None:
+        return None
+    if call.meter is not None:
+        call.meter.check()
+    # For the access log.
+    request = InferenceRequest(model, {}, model_version=version)
+    request.id = call.headers.get("X-Request-Id", "")
+    call.asked = call.asked or request
+    return found
 
 
 async def _response(

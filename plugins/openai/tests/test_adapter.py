@@ -5,9 +5,10 @@ import json
 
 import pytest
 from frontend_openai.adapter import Asked, Prompt, TextModel
+from frontend_openai.document import Document
 from frontend_openai.engine_info import EngineInfo
 from frontend_openai.errors import FieldError
-from frontend_openai.sampling import SamplingFields
+from frontend_openai.sampling import SamplingFields, read_sampling
 
 from core import dtypes
 from core.config import InputSpec, OutputSpec, Signature
@@ -37,7 +38,8 @@ def model(inputs, *, info=None, batch=0, outputs=("text_output",)):
         name: InputSpec(name, getattr(dtypes, dtype), dims, optional=optional)
         for name, (dtype, dims, optional) in inputs.items()
     }
-    found = {name: OutputSpec(name, dtypes.BYTES, (1,)) for name in outputs}
+    types = outputs if isinstance(outputs, dict) else dict.fromkeys(outputs, "BYTES")
+    found = {name: OutputSpec(name, getattr(dtypes, each), (1,)) for name, each in types.items()}
     return TextModel(Signature("m", 1, specs, found, batch, True), info or EngineInfo())
 
 
@@ -102,6 +104,57 @@ def test_a_schema_guides_the_model():
 
     assert found["guided_decoding_guide_type"][1] == [b"json_schema"]
     assert json.loads(found["guided_decoding_guide"][1][0]) == {"type": "object"}
+
+
+@pytest.mark.parametrize("schema", [{"type": "object"}, '{"type": "object"}'])
+def test_a_schema_that_is_a_text_is_not_encoded_twice(schema):
+    document = Document({"structured_outputs": {"json": schema, "regex": None}, "max_tokens": 5})
+    fields = read_sampling(document, 0, chat=True)
+
+    guided = values(request_of(model(TENSORRT_LLM), fields))["guided_decoding_guide"][1][0]
+
+    assert json.loads(guided) == {"type": "object"}
+
+
+@pytest.mark.parametrize("schema", ["{}", "true", {}, True])
+def test_a_schema_of_any_object_asks_for_an_object(schema):
+    document = Document({"structured_outputs": {"json": schema}, "max_tokens": 5})
+    fields = read_sampling(document, 0, chat=True)
+
+    found = values(request_of(model(TENSORRT_LLM), fields))
+
+    assert fields.values["structured_outputs"] == {"json_object": True}
+    assert json.loads(found["guided_decoding_guide"][1][0]) == {"type": "object"}
+
+
+SCORED = {**TENSORRT_LLM, "return_log_probs": ("BOOL", (1,), True)}
+OUTPUTS = {"text_output": "BYTES", "cum_log_probs": "FP32", "output_log_probs": "FP32"}
+
+
+def logprobs_for(field):
+    """Return the fields of a completion with `field`."""
+    fields = sampling(max_tokens=5)
+    fields.set("logprobs", 0, field)
+    return fields
+
+
+def test_the_best_of_several_texts_needs_the_scores_of_tensorrt_llm():
+    found = model(SCORED, outputs=OUTPUTS)
+
+    request = request_of(found, logprobs_for("best_of"), asked=Asked(score=True))
+
+    assert values(request)["return_log_probs"] == ([1], [True])
+    with pytest.raises(FieldError, match="best_of: model 'm' does not support this"):
+        request_of(model(TENSORRT_LLM), logprobs_for("best_of"), asked=Asked(score=True))
+
+
+def test_log_probabilities_without_tokens_are_refused():
+    found = model(SCORED, outputs=OUTPUTS)
+
+    with pytest.raises(FieldError, match="come without the texts of their tokens") as refused:
+        request_of(found, logprobs_for("logprobs"), asked=Asked(logprobs=True))
+
+    assert refused.value.param == "logprobs"
 
 
 @pytest.mark.parametrize(

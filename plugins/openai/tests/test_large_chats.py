@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from frontend_openai import conversation
+from frontend_openai import conversation, document, embeddings, rerank, sampling
 
 pytest.importorskip("backend_testing.letters")
 
@@ -45,6 +45,101 @@ def test_a_large_conversation_is_rendered_on_another_thread(letters, connect, re
     small, large = rendering
     assert not small.startswith("http")
     assert large.startswith("http")
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Return a function (module, name) that returns the names of the threads that call this function."""
+
+    def watch(module, name):
+        names, work = [], getattr(module, name)
+
+        def seen(*args, **kwargs):
+            names.append(threading.current_thread().name)
+            return work(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, seen)
+        return names
+
+    return watch
+
+
+TOOL = {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}
+USER = [{"role": "user", "content": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (CHAT, {"messages": USER, "tools": [{"type": "function", "function": TOOL}]}),
+        (RESPONSES, {"input": "x", "tools": [{"type": "function", **TOOL}]}),
+        (
+            MESSAGES,
+            {"messages": USER, "tools": [{"name": "add", "input_schema": TOOL["parameters"]}]},
+        ),
+    ],
+)
+def test_the_structure_of_large_tools_is_made_on_another_thread(
+    letters, connect, threads, path, fields
+):
+    names = threads(sampling.SamplingFields, "set_structures")
+    fields["tool_choice"] = {"type": "any"} if path == MESSAGES else "required"
+    limit = "max_output_tokens" if path == RESPONSES else "max_tokens"
+
+    for size in (10, 100_000):
+        fields["tools"][0].get("function", fields["tools"][0])["description"] = "x" * size
+        status, found = connect(letters[1]).ask(path, {"model": "forever", limit: 1, **fields})
+        assert status == 200, found
+
+    small, large = names
+    assert not small.startswith("http")
+    assert large.startswith("http")
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "field", "module", "work"),
+    [
+        (CHAT, "letters", "messages", document, "count_values"),
+        ("/v1/completions", "letters", "prompt", sampling, "_read_structure"),
+        ("/v1/embeddings", "vectors", "input", embeddings, "_read_inputs"),
+        ("/v1/rerank", "scores", "documents", rerank, "_read_documents"),
+        (TOKENIZE, "letters", "prompt", document, "count_values"),
+    ],
+)
+def test_a_large_body_is_read_on_another_thread(
+    letters, connect, threads, path, model, field, module, work
+):
+    names = threads(module, work)
+
+    for size in (10, 100_000):
+        text = "x" * size
+        value = {"messages": [{"role": "user", "content": text}], "documents": [text]}
+        more = {"query": "x"} if field == "documents" else {}
+        # A text that is longer than the context is refused by the model, after it is read.
+        status, found = connect(letters[1]).ask(
+            path, {"model": model, field: value.get(field, text), **more}
+        )
+        assert status == 200 or "context" in found["error"]["message"], found
+
+    small, large = names
+    assert not small.startswith("http")
+    assert large.startswith("http")
+
+
+def test_many_large_embeddings_are_written_on_another_thread(letters, connect, threads):
+    names = threads(embeddings, "_document")
+    asked = connect(letters[1]).ask
+
+    for form in ("float", "base64"):
+        body = {"model": "vectors", "encoding_format": form}
+        one = asked("/v1/embeddings", {**body, "input": "ab"})[1]["data"][0]
+        status, found = asked("/v1/embeddings", {**body, "input": ["ab"] * 1000})
+
+        assert (status, found["object"], len(found["data"])) == (200, "list", 1000)
+        assert found["data"][999] == {**one, "index": 999}
+        assert found["usage"] == {"prompt_tokens": 3000, "total_tokens": 3000}
+
+    assert [each.startswith("http") for each in names] == [False, True] * 2
 
 
 def test_a_large_request_that_is_wrong_is_refused_as_a_small_one(letters, connect):

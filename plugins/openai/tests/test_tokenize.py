@@ -1,6 +1,7 @@
 """/tokenize and /detokenize over the engine letters, whose tokens are bytes; 256 begins a text."""
 
 import pytest
+from frontend_openai import tokens
 
 TOKENIZE, DETOKENIZE = "/tokenize", "/detokenize"
 
@@ -79,3 +80,31 @@ def test_their_refusals_have_the_form_of_these_routes(asked):
 
     assert (status, found["error"]["type"]) == (405, "invalid_request_error")
     assert {TOKENIZE, DETOKENIZE} <= asked("/openapi.json")[1]["paths"].keys()
+
+
+def test_tokens_are_counted_while_long_answers_take_all_places(letters, connect):
+    client = connect(letters[1])
+    connection = client.begin(
+        "/v1/completions",
+        {"model": "single", "prompt": "x", "max_tokens": 99_000_000, "stream": True},
+    )
+    answer = connection.getresponse()
+    answer.readline()
+    message = {"messages": [{"role": "user", "content": "hi"}], "model": "single"}
+
+    try:
+        status, found = client.ask(TOKENIZE, {"model": "single", "prompt": "ab"})
+        assert (status, found["tokens"]) == (200, [256, 97, 98])
+        status, found = client.ask(DETOKENIZE, {"model": "single", "tokens": [97, 98]})
+        assert (status, found) == (200, {"prompt": "ab"})
+        status, found = client.ask("/v1/messages/count_tokens", message)
+        assert status == 200 and found["input_tokens"] > 2
+    finally:
+        connection.close()
+
+
+def test_an_engine_in_another_process_is_asked_by_requests(asked, monkeypatch):
+    monkeypatch.setattr(tokens, "tokenizer_of", lambda name, version: None)
+
+    assert asked(TOKENIZE, {"model": "letters", "prompt": "ab"})[1]["tokens"] == [256, 97, 98]
+    assert asked(DETOKENIZE, {"model": "letters", "tokens": [97]}) == (200, {"prompt": "a"})

@@ -1,5 +1,6 @@
 """Models as Triton serves them: ensembles of Python models, and doubles with TensorRT-LLM's tensors."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("backend_python")
@@ -179,3 +180,40 @@ def test_fields_without_an_input_are_refused_by_name(client, field, value):
     status, found = client.ask(COMPLETIONS, {"model": "ensemble", "prompt": "x", field: value})
 
     assert (status, found["error"]["param"]) == (400, field)
+
+
+def scored(text_input, random_seed=None, return_log_probs=None):
+    """Answer as TensorRT-LLM's models: the score of a text only if it is asked for."""
+    seed = 0 if random_seed is None else int(random_seed[0])
+    asked = return_log_probs is not None and bool(return_log_probs[0])
+    scores = np.array([-1 / (1 + seed)] if asked else [], np.float32)
+    text = f"{seed} {'with' if asked else 'without'} a score"
+    return {"text_output": np.array([text.encode()], object), "cum_log_probs": scores}
+
+
+def test_the_best_of_several_texts_is_that_with_the_largest_sum_of_log_probabilities(
+    open_server, connect
+):
+    server, port = open_server()
+    server.bind(
+        "scored",
+        scored,
+        inputs={
+            "text_input": ("BYTES", [1]),
+            "random_seed": ("INT64", [1]),
+            "return_log_probs": ("BOOL", [1]),
+        },
+        outputs={"text_output": ("BYTES", [1]), "cum_log_probs": ("FP32", [-1])},
+    )
+
+    def ask(**fields):
+        return connect(port).ask(
+            COMPLETIONS, {"model": "scored", "prompt": "x", "seed": 1, **fields}
+        )
+
+    status, found = ask(best_of=3, n=2)
+    assert status == 200, found
+    assert [each["text"] for each in found["choices"]] == ["3 with a score", "2 with a score"]
+    assert ask()[1]["choices"][0]["text"] == "1 without a score"
+    status, found = ask(logprobs=1)
+    assert (status, found["error"]["param"]) == (400, "logprobs")

@@ -1,0 +1,28 @@
+"""off_loop: does the work of a large request on another thread, so that other clients do not wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from frontends.http.background import begin, turn
+
+# Bytes of a body, or of arrays, that are read or written in some milliseconds at most.
+MOST_ON_LOOP = 16 * 1024
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+async def off_loop(
+    size: int, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs
+) -> Result:
+    """Return what work(*args, **kwargs) returns; on another thread if `size` is large. Event loop only.
+
+    size   bytes that the work reads or writes
+    A conversation of 10,000 messages takes tenths of a second, a chat template up to one.
+    """
+    if size <= MOST_ON_LOOP:
+        return work(*args, **kwargs)
+    async with turn():
+        return await begin(work, *args, **kwargs)
