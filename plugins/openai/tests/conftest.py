@@ -12,6 +12,8 @@ import core
 # Now: the tests of plugins forget modules that were imported first within them, and areas are made once.
 import frontends.http.frontend  # noqa: F401
 
+from . import served_engines
+
 CHATML = (
     "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -257,6 +259,7 @@ LETTERS = {
     "vectors": letters_config(task="embed"),
     "scores": letters_config(task="rank"),
     "forever": letters_config(context="100000000"),
+    "single": letters_config(context="100000000", most="1", delay_ms="1"),
 }
 
 
@@ -268,3 +271,10 @@ def letters(open_server, tmp_path):
         (tmp_path / name / "1").mkdir(parents=True)
         (tmp_path / name / "config.pbtxt").write_text(text)
     return open_server(model_repository=[str(tmp_path)])
+
+
+@pytest.fixture(scope="session", params=served_engines.ENGINES)
+def served(request, tmp_path_factory):
+    """A model of each engine behind the routes. Engines load slowly: each is loaded once for all tests."""
+    with served_engines.serve(request.param, tmp_path_factory.mktemp("models")) as found:
+        yield found

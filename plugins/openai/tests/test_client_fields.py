@@ -10,8 +10,6 @@ from . import served_engines
 
 openai = pytest.importorskip("openai")
 
-served = served_engines.served
-
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )

@@ -10,13 +10,10 @@ import urllib.error
 
 import pytest
 
-from . import served_engines
 from .served_engines import FEW
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
-
-served = served_engines.served
 
 SCHEMA = {
     "type": "object",
