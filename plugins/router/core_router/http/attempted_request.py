@@ -108,6 +108,8 @@ class AttemptedRequest:
         if self._hedge.take_over():
             return
         self._router.metrics.retries["unsent"] += 1
+        # Another server may have an idle connection, for which nobody waits.
+        self.client.resume_reading()
         self._again()
 
     def _send(self, connection: Any) -> None:

@@ -73,7 +73,9 @@ class ForwardedRequest(AttemptedRequest):
 
     def _begin_hedge(self) -> None:
         hedging, client = self._router.hedging, self.client
-        if not self._is_whole or not self._route.has_copies or streams(self.head, self._data):
+        if not self._is_whole or len(self._data) > self._router.limits.kept_body_bytes:
+            return  # a larger one is kept only because it names its model
+        if not self._route.has_copies or streams(self.head, self._data):
             return
         assert hedging is not None and not isinstance(client, Hedge)
         self._began_s = self._sent_s
