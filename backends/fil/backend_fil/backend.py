@@ -13,7 +13,13 @@ from backend_fil.files import load, model_file
 from backend_fil.gpu import GpuForest, open_on_gpu
 from backend_fil.instance import FilInstance
 from backend_fil.native.forest import Forest
-from backend_fil.reading import DEEPEST_SHAP, Description, describe, read_forest
+from backend_fil.reading import (
+    DEEPEST_SHAP,
+    Description,
+    describe,
+    read_forest,
+    threshold_of,
+)
 from backend_fil.settings import PARAMETERS, Settings, settings_of, warn
 from backend_fil.workers import Workers, threads_by_default
 from core.backend import Backend, Device, MemoryUsage, Model
@@ -66,7 +72,7 @@ class FilModel(Model):
             self.name,
             link=self.answers.link,
             form=self.answers.form,
-            threshold=self.settings.threshold,
+            threshold=threshold_of(model, self.config, self.settings),
             with_cover=SHAP in outputs,
         )
         if SHAP in outputs and self.forest.depth > DEEPEST_SHAP:

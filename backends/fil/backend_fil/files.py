@@ -1,7 +1,7 @@
 """Find the model file and its kind, and read it. Errors say what a person can do about them.
 
-Model ─► [files] ─► reading.  treelite reads the files. If it cannot, XGBoost reads its own files. Pickles are
-refused.
+Model ─► [files] ─► reading.  treelite reads the files. If it cannot, XGBoost reads its own files. Those of
+CatBoost, which treelite does not know, are read by catboost. Pickles are refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import treelite
 from treelite import frontend
 
+from backend_fil import catboost
 from backend_fil.categories import shown, without_names
 from backend_fil.settings import Settings
 from core.config import ModelConfig
@@ -28,11 +29,15 @@ FILENAMES = {
     "xgboost_json": "xgboost.json",
     "xgboost_ubj": "xgboost.ubj",
     "lightgbm": "model.txt",
+    "catboost": "model.cbm",
+    "catboost_json": "catboost.json",
     "treelite_checkpoint": "checkpoint.tl",
 }
 
 _HEAD_BYTES = 64
 _LFS_POINTER = b"version https://git-lfs"
+_CBM_MARK = b"CBM1"
+_FIRST_KEY = re.compile(rb'\{\s*"(\w+)')  # of a file of JSON
 _PLACE_IN_SOURCE = re.compile(r"^\[\d\d:\d\d:\d\d\] \S+: ")
 # LightGBM writes two bits per inner node for the values that count as missing. 1 means zero.
 _DECISIONS = re.compile(rb"^decision_type=([\d ]+)\r?$", re.MULTILINE)
@@ -82,6 +87,8 @@ def load(
     tell   log the numbers of the categories of a file that has their names
     Raises CoreError with the file, the version of the library, the reason and advice.
     """
+    if kind in catboost.KINDS:
+        return _of_catboost(path, kind, name)
     try:
         model = _load(path, kind, allow_unknown_field)
     except (treelite.TreeliteError, UnicodeDecodeError) as error:
@@ -97,8 +104,32 @@ def load(
     if kind == "treelite_checkpoint":
         _refuse_cut_off(path, model, name)
     if model.num_tree == 0:
-        raise invalid(f"model '{name}': '{path}' holds no tree; train it, and save it again")
+        raise _no_tree(path, name)
     return model
+
+
+def _of_catboost(path: Path, kind: str, name: str) -> treelite.Model:
+    try:
+        model = catboost.treelite_of(path, kind)
+    except catboost.Refused as error:
+        raise unsupported(f"model '{name}': '{path}' cannot be served: {error}") from None
+    except (catboost.Damaged, treelite.TreeliteError, MemoryError) as error:
+        raise unreadable(path, kind, name, str(error) or "there is not enough memory") from None
+    if model.num_tree == 0:
+        raise _no_tree(path, name)
+    return model
+
+
+def _no_tree(path: Path, name: str) -> CoreError:
+    return invalid(f"model '{name}': '{path}' holds no tree; train it, and save it again")
+
+
+def unreadable(path: Path, kind: str, name: str, reason: str) -> CoreError:
+    """Return the error for a file that is no complete model of its kind."""
+    return internal(
+        f"model '{name}': cannot read '{path}' as {kind}: its {path.stat().st_size} bytes are no complete "
+        f"model of that kind; export or copy the file again ({reason})"
+    )
 
 
 def _load(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model:
@@ -183,8 +214,13 @@ def _kind_by_content(path: Path, name: str) -> str | None:
             "convert the model where it was trained: treelite.sklearn.import_model(model)"
             ".serialize('checkpoint.tl')"
         )
+    if head.startswith(_CBM_MARK):
+        return "catboost"
     if head[:1] == b"{":
-        return "xgboost_ubj" if head[1:2] in (b"L", b"l", b"I", b"i", b"U") else "xgboost_json"
+        if head[1:2] in (b"L", b"l", b"I", b"i", b"U"):
+            return "xgboost_ubj"
+        key = _FIRST_KEY.match(head)
+        return "catboost_json" if key and key[1] in catboost.KEYS else "xgboost_json"
     if head.startswith((b"tree\n", b"tree\r")):
         return "lightgbm"
     if head[:4] in (b"\x03\0\0\0", b"\x04\0\0\0"):  # its major version

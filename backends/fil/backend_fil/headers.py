@@ -1,6 +1,7 @@
 """Read the header of a model file without treelite: features, classes and task.
 
-file ─► [header_of] ─► Description.  The trees are not read. Files of XGBoost in JSON are parsed up to a size.
+file ─► [header_of] ─► Description.  The trees are not read. Files of CatBoost, and those of XGBoost in
+JSON, are parsed up to a size.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from backend_fil.catboost import KINDS, Damaged, content_of
 from backend_fil.reading import Description
 
 _MOST_JSON_BYTES = 32 << 20
+_MOST_CATBOOST_BYTES = 32 << 20
 _MOST_HEAD_BYTES = 1 << 20
 
 _BINARY = ("binary:logistic", "binary:logitraw", "binary:hinge", "binary", "cross_entropy")
@@ -31,7 +34,8 @@ def header_of(path: Path, kind: str) -> Description | None:
     Its link function is "": the sums of leaves need it, names and shapes do not.
 
     kind   a key of files.FILENAMES
-    Raises Unreadable for a file that is cut off or damaged.
+    Raises Unreadable for a file that is cut off or damaged, and catboost.Refused for a model of CatBoost that
+    no forest of numbers can represent.
     """
     if kind == "xgboost_json":
         return _of_json(path)
@@ -41,7 +45,27 @@ def header_of(path: Path, kind: str) -> Description | None:
         return _of_text(path)
     if kind == "treelite_checkpoint":
         return _of_checkpoint(path)
+    if kind in KINDS:
+        return _of_catboost(path, kind)
     return None
+
+
+def _of_catboost(path: Path, kind: str) -> Description | None:
+    if path.stat().st_size > _MOST_CATBOOST_BYTES:
+        return None
+    try:
+        content = content_of(path, kind)
+    except Damaged as error:
+        raise Unreadable(str(error)) from None
+    several = content.dimension > 1
+    return Description(
+        features=content.bins.features,
+        classes=content.dimension,
+        classifies=content.task[0] != "kRegressor",
+        has_vectors=several,
+        link="",
+        trees=len(content.trees),
+    )
 
 
 def _of_json(path: Path) -> Description | None:

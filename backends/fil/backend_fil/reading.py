@@ -6,13 +6,17 @@ this module has no loop over nodes.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import treelite
 
+from backend_fil.catboost.building import THRESHOLD
 from backend_fil.native.forest import LINKS, Forest
+from backend_fil.settings import Settings
+from core.config import ModelConfig
 from core.errors import unsupported
 
 DEEPEST_SHAP = 32  # maximum depth of a tree for Shapley values; NVIDIA's limit
@@ -100,6 +104,18 @@ def describe(model: treelite.Model, name: str) -> Description:
         link=link,
         trees=int(model.num_tree),
     )
+
+
+def threshold_of(model: treelite.Model, config: ModelConfig, settings: Settings) -> float:
+    """Return the probability above which class 1 is predicted: the parameter, else that of the file."""
+    if "threshold" in config.parameters:
+        return settings.threshold
+    attributes = model.get_header_accessor().get_field("attributes")
+    text = attributes if isinstance(attributes, str) else attributes.tobytes().decode()
+    # Files of XGBoost have attributes of their users, which are not parsed.
+    if THRESHOLD not in text:
+        return settings.threshold
+    return float(json.loads(text).get(THRESHOLD, settings.threshold))
 
 
 def read_forest(

@@ -8,14 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from backend_fil.answers import check
+from backend_fil.catboost import Refused
 from backend_fil.complete import complete_from
-from backend_fil.files import model_file
+from backend_fil.files import model_file, unreadable
 from backend_fil.headers import Unreadable, header_of
 from backend_fil.settings import settings_of, warn
 from core.backend import Backend
 from core.completion import is_described
 from core.config import ModelConfig
-from core.errors import internal, invalid
+from core.errors import invalid, unsupported
 from core.model_file import check_readable
 
 
@@ -33,10 +34,9 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     try:
         description = header_of(file, kind)
     except Unreadable as error:
-        raise internal(
-            f"model '{config.name}': cannot read '{file}' as {kind}: its {file.stat().st_size} bytes are no "
-            f"complete model of that kind; export or copy the file again ({error})"
-        ) from None
+        raise unreadable(file, kind, config.name, str(error)) from None
+    except Refused as error:
+        raise unsupported(f"model '{config.name}': '{file}' cannot be served: {error}") from None
     if description is None:
         return is_described(config)
     if description.trees == 0:

@@ -95,10 +95,8 @@ def test_a_missing_file_is_an_error_with_the_existing_files(serve):
 
 
 def test_an_unknown_kind_is_an_error_with_the_known_ones(serve, model):
-    with pytest.raises(
-        CoreError, match="'model_type' is 'catboost', it must be one of xgboost, xgb"
-    ):
-        serve(model, model_type="catboost")
+    with pytest.raises(CoreError, match="'model_type' is 'forest', it must be one of xgboost, xgb"):
+        serve(model, model_type="forest")
 
 
 def test_a_kind_that_contradicts_the_file_is_an_error_with_both(serve, forests):
