@@ -219,12 +219,12 @@ def _wrong(spec: InputSpec, what: str) -> CoreError:
 # Parts ----------------------------------------------------------------------------
 
 
-def parts(body: Buffer, content_type: str) -> Iterator[FormPart]:
+def parts(body: Buffer, content_type: str, most: int = MOST_PARTS) -> Iterator[FormPart]:
     """Yield the parts of a form.
 
     body           bytes or bytearray
     content_type   of the request, with the boundary
-    Raises CoreError(INVALID) for a malformed form, and for more than MOST_PARTS parts.
+    Raises CoreError(INVALID) for a malformed form, and for more than `most` parts.
     """
     if (found := _BOUNDARY.search(content_type)) is None:
         raise _malformed("its Content-Type has no boundary of 1 to 70 characters")
@@ -235,7 +235,7 @@ def parts(body: Buffer, content_type: str) -> Iterator[FormPart]:
     if at < 0:
         raise _malformed("its boundary is not in it")
     at += len(first) if at == 0 and body.startswith(first) else len(delimiter)
-    for _ in range(MOST_PARTS + 1):
+    for _ in range(most + 1):
         if body[at : at + 2] == b"--":
             return
         if body[at : at + 2] != b"\r\n":
@@ -248,7 +248,7 @@ def parts(body: Buffer, content_type: str) -> Iterator[FormPart]:
             raise _malformed("it ends within a part")
         yield _part(bytes(body[at:begin]), view[begin + 4 : max(end, begin + 4)])
         at = end + len(delimiter)
-    raise _malformed(f"it has more than {MOST_PARTS} parts")
+    raise _malformed(f"it has more than {most} parts")
 
 
 def _part(head: bytes, data: memoryview) -> FormPart:
