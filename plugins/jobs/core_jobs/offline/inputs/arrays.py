@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -31,27 +31,44 @@ def read_npz(path: Path, signature: Signature, rows: int) -> Iterator[Item]:
             arrays = dict(file)
     except (OSError, ValueError) as error:
         raise invalid(f"'{path}' cannot be read as .npz: {error}") from None
-    for name in arrays:
+    check_names(str(path), arrays, signature)
+    return _items(path, signature, arrays, rows)
+
+
+def check_names(source: str, names: Iterable[str], signature: Signature) -> None:
+    """Raise CoreError(INVALID) if an array has no input of the model."""
+    for name in names:
         if name not in signature.inputs:
             raise invalid(
-                f"'{path}' has an array '{name}'; the inputs of model '{signature.name}' are "
+                f"'{source}' has an array '{name}'; the inputs of model '{signature.name}' are "
                 f"{', '.join(signature.inputs)}"
             )
-    return _items(path, signature, arrays, rows)
 
 
 def _items(
     path: Path, signature: Signature, arrays: Mapping[str, np.ndarray], rows: int
 ) -> Iterator[Item]:
-    specs = {name: signature.inputs[name] for name in arrays}
     size = path.stat().st_size
-    if all(_is_whole(arrays[name], spec, signature) for name, spec in specs.items()):
-        yield Item(str(path), size, partial(_request, arrays, specs, signature))
+    total = max(1, sum(array.nbytes for array in arrays.values()))
+    for source, part in parts(str(path), signature, arrays, rows):
+        share = size * sum(array.nbytes for array in part.values()) // total
+        yield Item(source, share, partial(request_of_arrays, part, signature))
+
+
+def parts(
+    source: str, signature: Signature, arrays: Mapping[str, np.ndarray], rows: int
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    """Yield (source, arrays) of each request: `rows` rows of each array, or all if they are one request.
+
+    Raises CoreError(INVALID) for arrays with different numbers of rows.
+    """
+    if all(_is_whole(array, signature.inputs[name], signature) for name, array in arrays.items()):
+        yield source, dict(arrays)
         return
     counts = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
     if len(set(counts.values())) != 1:
         shown = ", ".join(f"'{name}' {count}" for name, count in counts.items())
-        raise invalid(f"the arrays in '{path}' have different numbers of rows: {shown}")
+        raise invalid(f"the arrays in '{source}' have different numbers of rows: {shown}")
     count = next(iter(counts.values()))
     # A model without a batch dimension takes one row at a time, without that dimension.
     step = rows if signature.max_batch_size > 0 else 1
@@ -61,9 +78,7 @@ def _items(
             name: array[at:last] if signature.max_batch_size > 0 else array[at]
             for name, array in arrays.items()
         }
-        source = f"{path}[{at}]" if last == at + 1 else f"{path}[{at}:{last}]"
-        share = size * (last - at) // max(count, 1)
-        yield Item(source, share, partial(_request, part, specs, signature))
+        yield f"{source}[{at}]" if last == at + 1 else f"{source}[{at}:{last}]", part
 
 
 def _is_whole(array: np.ndarray, spec: InputSpec, signature: Signature) -> bool:
@@ -71,9 +86,9 @@ def _is_whole(array: np.ndarray, spec: InputSpec, signature: Signature) -> bool:
     return not is_batched(spec, signature) and array.ndim == len(spec.dims)
 
 
-def _request(
-    arrays: Mapping[str, np.ndarray], specs: Mapping[str, InputSpec], signature: Signature
-) -> Request:
+def request_of_arrays(arrays: Mapping[str, np.ndarray], signature: Signature) -> Request:
+    """Return the request with these inputs. Raises CoreError(INVALID) for arrays that do not fit."""
+    specs = {name: signature.inputs[name] for name in arrays}
     return Request(
         {
             name: fitted(spec, is_batched(spec, signature), np.array(arrays[name]))

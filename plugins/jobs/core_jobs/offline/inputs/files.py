@@ -12,15 +12,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from core import dtypes
 from core.config import Signature
 from core.errors import invalid, not_found
 from core.tensor import Tensor
 from core_jobs.offline.inputs.arrays import read_npy, read_npz
-from core_jobs.offline.inputs.fitting import fitted, is_batched, only_input, tensor_of_file
+from core_jobs.offline.inputs.fitting import is_batched, only_input, tensor_of_file
 from core_jobs.offline.inputs.json_lines import read_lines
+from core_jobs.offline.inputs.texts import groups, request_of_lines, text_input
 from core_jobs.offline.item import Item, Request
 from core_jobs.offline.outputs.folder import ERRORS, RESULTS, RUN
 
@@ -37,7 +36,7 @@ time. None is for a path of another form. It raises CoreError.
 _OUTPUTS = re.compile(
     r"\d{8,}(?:-\d+)?(?:\.npz|-[A-Za-z0-9_.-]+\.bin)"
 )  # of core_jobs.offline.outputs.forms
-_LINES = (".jsonl", ".ndjson")
+LINES = (".jsonl", ".ndjson")
 _Reader = Callable[[str, str], Iterator[tuple[str, int, Mapping[str, Any]]] | None]
 
 
@@ -83,7 +82,7 @@ class Inputs:
 
     def _of(self, path: Path, signature: Signature) -> Iterator[Item]:
         suffix = path.suffix.lower()
-        if suffix in _LINES:
+        if suffix in LINES:
             return read_lines(path, signature)
         if suffix == ".npy":
             return read_npy(path, signature, self.input_name, self.rows)
@@ -94,29 +93,12 @@ class Inputs:
         return self._of_file(path, signature)
 
     def _of_text(self, path: Path, signature: Signature) -> Iterator[Item]:
-        spec = only_input(signature, self.input_name)
-        if spec.dtype is not dtypes.BYTES:
-            raise invalid(f"'{path}' has texts, but input '{spec.name}' is {spec.dtype.name}")
+        spec = text_input(str(path), signature, self.input_name)
         rows = self.rows if is_batched(spec, signature) else 1
-
-        def request(lines: list[bytes]) -> Request:
-            array = np.array([line.rstrip(b"\r\n") for line in lines], dtype=object)
-            dims = [1 if dim == -1 else dim for dim in spec.dims]
-            batched = is_batched(spec, signature)
-            if batched and set(dims) <= {1}:
-                array = array.reshape((len(lines), *dims))
-            return Request({spec.name: fitted(spec, batched, array)})
-
         with open(path, "rb") as file:
-            lines: list[bytes] = []
-            first = 1
-            for number, line in enumerate(file, 1):
-                lines.append(line)
-                if len(lines) == rows:
-                    yield Item(f"{path}:{first}", sum(map(len, lines)), partial(request, lines))
-                    lines, first = [], number + 1
-            if lines:
-                yield Item(f"{path}:{first}", sum(map(len, lines)), partial(request, lines))
+            for first, lines in groups(file, rows):
+                request = partial(request_of_lines, lines, spec, signature)
+                yield Item(f"{path}:{first}", sum(map(len, lines)), request)
 
     def _of_file(self, path: Path, signature: Signature) -> Iterator[Item]:
         spec = only_input(signature, self.input_name)

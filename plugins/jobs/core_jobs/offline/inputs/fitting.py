@@ -15,9 +15,10 @@ from core.tensor import Tensor
 from frontends.http.codec.json_tensor import filled
 
 
-def only_input(signature: Signature, name: str) -> InputSpec:
+def only_input(signature: Signature, name: str, chosen_by: str = "--input-name") -> InputSpec:
     """Return the input that files without names feed: `name`, or the only one that the model needs.
 
+    chosen_by   how a person names one
     Raises CoreError(INVALID) for an unknown name, and without one for a model with several inputs.
     """
     known = ", ".join(signature.inputs)
@@ -29,7 +30,7 @@ def only_input(signature: Signature, name: str) -> InputSpec:
     found = needed or list(signature.inputs.values())
     if len(found) != 1:
         raise invalid(
-            f"model '{signature.name}' has several inputs: {known}; choose one with --input-name, or use "
+            f"model '{signature.name}' has several inputs: {known}; choose one with {chosen_by}, or use "
             "JSON lines or .npz, which name them"
         )
     return found[0]
