@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -17,7 +17,7 @@ QUEUED, RUNNING, DONE, FAILED, CANCELLED = STATES = (
     "cancelled",
 )
 ENDED = (DONE, FAILED, CANCELLED)
-REQUEST, BATCH = "request", "batch"  # kinds
+REQUEST, BATCH, FILES = "request", "batch", "files"  # kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Job:
     id             name for clients, hard to guess
     caller         who may see it; "" for every client of a server that identifies none
     model, version   as the client wrote them; version -1 for none
-    kind           REQUEST: one request, whose result is its response; BATCH: lines of requests
+    kind           REQUEST: one request, whose result is its response; BATCH: lines of requests; FILES: files
+                   that became requests
     headers        that its requests need: for their parsing, and those for the model; none after the end
     total, succeeded, failed   numbers of requests: all, answered, answered with an error
     bytes          of the requests that have no result yet
@@ -98,15 +99,33 @@ def _text(time_s: float | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What of an uploaded file became a request.
+
+    file     name of the file
+    source   the same with the place in it: a line, a row
+    form     how its bytes are read: the suffix of the file's name, "" for one that is an input as it is
+    input    that it feeds if it names none; "" for the only one
+    """
+
+    file: str
+    source: str
+    form: str
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One request of a job that has no result yet.
 
-    index   of the request in its job, from 0 on
-    body    as the client sent it
+    index    of the request in its job, from 0 on
+    body     as the client sent it
+    origin   of a request in a job of files
     """
 
     index: int
     body: bytes
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +133,14 @@ class Result:
     """The answer to one request of a job: what a client of the model's own route would have got.
 
     status   of HTTP
+    source   in an uploaded file; "" for a request that is of none
     """
 
     index: int
     status: int
     headers: Mapping[str, str]
     body: bytes
+    source: str = ""
 
     @property
     def is_success(self) -> bool:
@@ -131,6 +152,7 @@ class Submission:
     """A job that a client wants to begin.
 
     bodies       one for each request
+    origins      one for each request of a job of files; empty for others
     digest       of what was sent, to recognize a repeated submission
     idempotency_key   "" for none
     deadline_s   seconds since 1970; None for no limit
@@ -146,3 +168,4 @@ class Submission:
     headers: Mapping[str, str] = field(default_factory=dict)
     idempotency_key: str = ""
     deadline_s: float | None = None
+    origins: Sequence[Origin] = ()

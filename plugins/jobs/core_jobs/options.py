@@ -31,6 +31,8 @@ class JobsOptions(Section):
         "Jobs that run at a time, over all workers; others wait.")
     jobs_concurrency: int = _jobs(integer(1), 8,
         "Requests of one job that are at models at a time.")
+    jobs_files: int = _jobs(integer(1), 1000,
+        "Files of one job that were uploaded together.")
     jobs_per_caller: int = _jobs(integer(1), 100,
         "Jobs of one caller that may wait or run.")
     jobs_caller_bytes: int = _jobs(integer(), 0,

@@ -1,7 +1,7 @@
 """The store in virtual time: claims, results exactly once, limits, expiry, a bounded folder."""
 
 import pytest
-from core_jobs.job import BATCH, DONE, FAILED, QUEUED, RUNNING, Result, Submission
+from core_jobs.job import BATCH, DONE, FAILED, QUEUED, RUNNING, Origin, Result, Submission
 from core_jobs.store import progress, rows, submitting, upkeep
 from core_jobs.store.database import FILE, Database, FolderFull
 from core_jobs.store.submitting import CallerLimits
@@ -224,6 +224,29 @@ def test_a_running_job_that_is_cancelled_ends_with_its_owner(db):
     assert progress.release(db, ["p"]) == 0
     assert rows.find(db, "a", job.id).state == "cancelled"
     assert left(db, job) == []
+
+
+def test_requests_and_results_have_the_file_that_they_are_from_until_the_job_is_deleted(db):
+    of_a = [Origin("a.txt", f"a.txt:{line}", ".txt", "") for line in (1, 2)]
+    of_b = Origin("b.jpg", "b.jpg", "", "x")
+    job = submit(db, b"0", b"1", b"2", origins=[*of_a, of_b])
+    progress.claim(db, "p", 1)
+    progress.record(db, "p", job.key, [result(1), result(0, status=400)])
+
+    (waits,) = rows.requests_after(db, job.key, -1, 9, 1 << 20)
+    assert (waits.index, waits.origin) == (2, of_b)
+    sources = [each.source for each in rows.results_after(db, job.key, -1, 1 << 20)]
+    assert sources == ["a.txt:1", "a.txt:2"]
+    assert rows.files_of(db, job.key) == [
+        {"file": "a.txt", "requests": {"total": 2, "succeeded": 1, "failed": 1}},
+        {"file": "b.jpg", "requests": {"total": 1, "succeeded": 0, "failed": 0}},
+    ]
+    assert rows.place_of_file(db, job.key, "b.jpg") == range(2, 3)
+    assert rows.place_of_file(db, job.key, "c.jpg") is None
+
+    progress.finish(db, "p", job.key, DONE)
+    assert submitting.delete(db, "a", job.id)
+    assert rows.files_of(db, job.key) == []
 
 
 def test_deleted_jobs_give_their_space_back(tmp_path, clock):

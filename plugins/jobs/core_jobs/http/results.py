@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+import orjson
+
 from core.errors import CoreError
 from core_jobs.job import Job, Result
 from core_jobs.jobs import Jobs
@@ -17,14 +19,15 @@ _PART_BYTES = 256 << 10
 class ResultLines:
     """The rest of a response (frontends.http.message.Parts). Event loop only.
 
-    first    the results with a smaller index are left out
+    wanted   indexes of the results; those of all others are left out
     follows  whether to wait for results that are not there yet, until the job has ended
     """
 
-    def __init__(self, jobs: Jobs, job: Job, first: int, *, follows: bool):
+    def __init__(self, jobs: Jobs, job: Job, wanted: range, *, follows: bool):
         self._jobs = jobs
         self._job = job
-        self._next = first
+        self._next = wanted.start
+        self._end = wanted.stop
         self._follows = follows
         self._ended = False
 
@@ -58,6 +61,8 @@ class ResultLines:
         """
         if self._ended or (self._follows and self._jobs.changes.ended):
             raise ConnectionError("the server stops before the job has ended")
+        if self._next >= self._end:
+            return b"", True
         job = None
         if self._follows:
             # Before the results: a job that has ended then has no more of them.
@@ -65,6 +70,7 @@ class ResultLines:
         found = await self._jobs.disk.run(
             rows.results_after, self._job.key, self._next - 1, _PART_BYTES
         )
+        found = [each for each in found if each.index < self._end]
         has_ended = not self._follows or job is None or job.has_ended
         if not has_ended:
             found = self._without_gaps(found)
@@ -87,8 +93,10 @@ class ResultLines:
 
 def line_of(result: Result) -> bytes:
     """Return the line of one result."""
-    return b'{"index":%d,"status":%d,"response":%b}\n' % (
+    source = b'"source":%b,' % orjson.dumps(result.source) if result.source else b""
+    return b'{"index":%d,%b"status":%d,"response":%b}\n' % (
         result.index,
+        source,
         result.status,
         result.body,
     )

@@ -18,8 +18,10 @@ _JOB = "/v2/jobs/(?P<job>[^/]+)"
 
 ROWS = (
     row("POST", f"{_MODEL}/jobs", CATEGORY, services.submit, brings_files=True),
+    row("POST", f"{_MODEL}/jobs/files", CATEGORY, services.submit_files, brings_files=True),
     row("GET", "/v2/jobs", CATEGORY, services.listing),
     row("GET", _JOB, CATEGORY, services.state),
+    row("GET", f"{_JOB}/files", CATEGORY, services.files),
     row("GET", f"{_JOB}/results", CATEGORY, services.results),
     row("POST", f"{_JOB}/cancel", CATEGORY, services.cancel),
     row("DELETE", _JOB, CATEGORY, services.delete),

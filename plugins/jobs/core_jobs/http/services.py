@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING
 
 import orjson
 
-from core.errors import invalid
+from core.errors import invalid, not_found
+from core_jobs.http.files import files_of
 from core_jobs.http.query import number, query_of, truth, whole
 from core_jobs.http.results import ResultLines, ended_within
 from core_jobs.http.submission import submission_of
-from core_jobs.job import REQUEST, STATES, Job
+from core_jobs.job import REQUEST, STATES, Job, Submission
 from core_jobs.jobs import Jobs
 from core_jobs.store import rows, submitting
 from core_jobs.store.submitting import CallerLimits, unknown
@@ -37,8 +39,18 @@ async def submit(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Accept a request, or a batch of requests, as a job; return the job with status 202."""
     _check_inference(server, call)
     jobs = Jobs.of(server)
+    return await _accepted(jobs, await submission_of(server, jobs.reader, caller_of(call), call))
+
+
+async def submit_files(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Accept the files of a form as a job; return the job with status 202."""
+    _check_inference(server, call)
+    jobs = Jobs.of(server)
+    return await _accepted(jobs, await files_of(server, jobs.reader, caller_of(call), call))
+
+
+async def _accepted(jobs: Jobs, wanted: Submission) -> HttpResponse:
     options = jobs.options
-    wanted = await submission_of(server, jobs.reader, caller_of(call), call)
     limits = CallerLimits(options.jobs_per_caller, options.jobs_caller_bytes)
     job, is_new = await jobs.disk.run(submitting.submit, wanted, limits)
     if is_new:
@@ -87,9 +99,20 @@ async def listing(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     return json_answer({"jobs": [job.document() for job in page], "after": more})
 
 
+async def files(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Return the files of a job, and how many requests of each have a result."""
+    query_of(call, ())
+    jobs = Jobs.of(server)
+    job = await _job(jobs, call)
+    return json_answer({"id": job.id, "files": await jobs.disk.run(rows.files_of, job.key)})
+
+
 async def results(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the results of an ended job; ?first=INDEX leaves out the first ones, ?follow=true waits."""
-    query = query_of(call, ("first", "follow"))
+    """Return the results of an ended job.
+
+    ?first=INDEX leaves out the first ones, ?file=NAME those of other files; ?follow=true waits.
+    """
+    query = query_of(call, ("first", "file", "follow"))
     first = whole("first", query.get("first", "0"), 2**31)
     follows = truth("follow", query.get("follow", "false"))
     jobs = Jobs.of(server)
@@ -105,7 +128,15 @@ async def results(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         _waits(call)
     if job.kind == REQUEST:
         return await _only_result(jobs, job)
-    found = ResultLines(jobs, job, first, follows=follows)
+    wanted = range(first, sys.maxsize)
+    if (file := query.get("file")) is not None:
+        place = await jobs.disk.run(rows.place_of_file, job.key, file)
+        if place is None:
+            raise not_found(
+                f"job {job.id} has no file '{file[:255]}'; GET /v2/jobs/{job.id}/files lists them"
+            )
+        wanted = range(max(first, place.start), place.stop)
+    found = ResultLines(jobs, job, wanted, follows=follows)
     call.reply = found
     return HttpResponse(200, LINES_HEADERS, b"", found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ DEADLINE = "Job-Deadline-Secs"
 KEEP = "Job-Keep-Secs"
 
 _LINES = ("application/jsonl", "application/x-ndjson", "application/x-jsonlines")
-_MOST_REQUESTS = 1_000_000
+MOST_REQUESTS = 1_000_000
 _MOST_DEADLINE_S = 30 * 86400.0
 _MOST_KEY = 255
 _LOOKED_AT = 64 << 10  # bytes of a body, for a hint
@@ -42,9 +42,9 @@ async def submission_of(
     model, version = call.model, call.version
     signature = _signature(server, model, version)
     options = JobsOptions.of(server.options)
-    key, deadline_s, keep_s = _settings(call.headers, options)
+    key, deadline_s, keep_s = settings_of(call.headers, options)
     is_batch = call.headers.get("Content-Type", "").partition(";")[0].strip().lower() in _LINES
-    body = await _unpacked(server, call)
+    body = await unpacked(server, call)
     if not len(body):
         raise invalid("the body is empty; expected a request, or a line of JSON for each request")
     kind = BATCH if is_batch else REQUEST
@@ -56,7 +56,7 @@ async def submission_of(
     fields = (kind, model, version, parsing, call.headers.get(DEADLINE), keep_s)
     async with turn():
         bodies = await begin(lines, body) if is_batch else [body]
-        digest = await begin(_digest, body, repr(fields))
+        digest = await begin(digest_of, [body], repr(fields))
     if not is_batch and signature is not None:
         try:
             await reader.parsed(kind, model, version, signature, headers, bytes(body))
@@ -93,7 +93,9 @@ def _signature(server: InferenceServer, model: str, version: int) -> Signature |
         raise
 
 
-def _settings(headers: Mapping[str, str], options: JobsOptions) -> tuple[str, float | None, float]:
+def settings_of(
+    headers: Mapping[str, str], options: JobsOptions
+) -> tuple[str, float | None, float]:
     """Return (idempotency key, seconds until the deadline or None, seconds to keep the results)."""
     key = headers.get(KEY, "")
     if len(key) > _MOST_KEY:
@@ -107,7 +109,8 @@ def _settings(headers: Mapping[str, str], options: JobsOptions) -> tuple[str, fl
     return key, deadline_s, keep_s
 
 
-async def _unpacked(server: InferenceServer, call: HttpRequest) -> Buffer:
+async def unpacked(server: InferenceServer, call: HttpRequest) -> Buffer:
+    """Return the body of a call without its compression. Raises CoreError for a coding that is not known."""
     encoding = call.headers.get("Content-Encoding")
     if not compression.known(encoding):
         raise unsupported(f"Content-Encoding is '{encoding}'; expected {compression.OFFERED}")
@@ -138,8 +141,8 @@ def lines(body: Buffer) -> list[Buffer]:
         at = end + 1
         if not line[:1024].tobytes().strip() and not line.tobytes().strip():
             continue
-        if len(found) >= _MOST_REQUESTS:
-            raise invalid(f"a job has at most {_MOST_REQUESTS} requests; send several jobs")
+        if len(found) >= MOST_REQUESTS:
+            raise invalid(f"a job has at most {MOST_REQUESTS} requests; send several jobs")
         _check(line, number_of_line)
         found.append(line)
     if not found:
@@ -158,7 +161,9 @@ def _check(line: memoryview, number_of_line: int) -> None:
         )
 
 
-def _digest(body: Buffer, fields: str) -> bytes:
+def digest_of(data: Iterable[Buffer], fields: str) -> bytes:
+    """Return what recognizes a repeated submission. Thread-safe."""
     found = sha256(fields.encode("utf-8", "surrogateescape"))
-    found.update(body)
+    for each in data:
+        found.update(each)
     return found.digest()

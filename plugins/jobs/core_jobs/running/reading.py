@@ -14,7 +14,8 @@ from core.config import ModelConfig, Signature
 from core.errors import CoreError, invalid
 from core.request import InferenceRequest
 from core.response import InferenceResponse
-from core_jobs.job import BATCH, Item, Job, Result
+from core_jobs.job import REQUEST, Item, Job, Origin, Result
+from core_jobs.offline.inputs.uploads import request_in
 from frontends.http.background import LARGE_BYTES, begin, turn
 from frontends.http.codec import form
 from frontends.http.codec.limits import JSON_SIZE
@@ -63,9 +64,12 @@ class JobReader:
         """
         models = self._server.models
         signature = models.signature(job.model, job.version)
-        request, wanted = await self.parsed(
-            job.kind, job.model, job.version, signature, job.headers, item.body
-        )
+        if item.origin is not None:
+            request, wanted = await self._of_file(job, item.body, item.origin, signature)
+        else:
+            request, wanted = await self.parsed(
+                job.kind, job.model, job.version, signature, job.headers, item.body
+            )
         request.priority = lowest_priority(models.config(job.model, job.version))
         if job.deadline_s is not None:
             left_s = job.deadline_s - time.time()
@@ -99,16 +103,34 @@ class JobReader:
             raise invalid(
                 "a job cannot use shared memory: the region may be gone when it runs; send the data"
             )
-        is_text = kind == BATCH or signature.decoupled
+        is_text = kind != REQUEST or signature.decoupled
         if is_text and (wanted.default or any(wanted.listed.values())):
             raise invalid(
                 "the results of a batch, and of a model with many responses, are JSON: do not ask for "
                 "binary outputs"
             )
+        self._forward(headers, request)
+        return request, wanted
+
+    async def _of_file(
+        self, job: Job, data: bytes, origin: Origin, signature: Signature
+    ) -> tuple[InferenceRequest, OutputForm]:
+        """Return the request in a part of an uploaded file. Raises CoreError(INVALID) if it does not fit."""
+        if len(data) < LARGE_BYTES:
+            found = request_in(data, origin, signature)
+        else:
+            async with turn():
+                found = await begin(request_in, data, origin, signature)
+        request = InferenceRequest(job.model, found.inputs, model_version=job.version)
+        request.id = found.id
+        request.parameters.update(found.parameters)
+        self._forward(job.headers, request)
+        return request, OutputForm()
+
+    def _forward(self, headers: Mapping[str, str], request: InferenceRequest) -> None:
         for name, value in headers.items():
             if self._is_forwarded(name):
                 forward_header(request, name, value)
-        return request, wanted
 
 
 async def result_of(
@@ -124,13 +146,13 @@ async def result_of(
         headers: Mapping[str, str] = {"Content-Type": "application/json"}
     else:
         body, headers = bytes(answers[0].body), answers[0].headers
-    return Result(index, 200, _NO_HEADERS if job.kind == BATCH else headers, body)
+    return Result(index, 200, headers if job.kind == REQUEST else _NO_HEADERS, body)
 
 
 def failure(job: Job, index: int, error: CoreError) -> Result:
     """Return the result of a request that has failed."""
     answer = error_answer(error)
-    headers = _NO_HEADERS if job.kind == BATCH else answer.headers
+    headers = answer.headers if job.kind == REQUEST else _NO_HEADERS
     return Result(index, answer.status, headers, answer.body)
 
 

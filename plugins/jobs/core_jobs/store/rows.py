@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from core_jobs.job import Item, Job, Result
+from core_jobs.job import Item, Job, Origin, Result
 from core_jobs.store.database import Database
 
 _COLUMNS = (
@@ -97,13 +97,14 @@ def requests_after(db: Database, key: int, index: int, most: int, most_bytes: in
     size = 0
     with db.reading() as sql:
         for row in sql.execute(
-            "SELECT item, body FROM requests WHERE job = ? AND item > ? ORDER BY item LIMIT ?",
+            "SELECT item, body, file, source, form, input FROM requests LEFT JOIN origins "
+            "USING (job, item) WHERE job = ? AND item > ? ORDER BY item LIMIT ?",
             (key, index, most),
         ):
             size += len(row["body"])
             if found and size > most_bytes:
                 break
-            found.append(Item(row["item"], bytes(row["body"])))
+            found.append(Item(row["item"], bytes(row["body"]), _origin_of(row)))
     return found
 
 
@@ -116,11 +117,45 @@ def results_after(db: Database, key: int, index: int, most_bytes: int) -> list[R
     size = 0
     with db.reading() as sql:
         for row in sql.execute(
-            "SELECT * FROM results WHERE job = ? AND item > ? ORDER BY item", (key, index)
+            "SELECT item, status, headers, body, source FROM results LEFT JOIN origins "
+            "USING (job, item) WHERE job = ? AND item > ? ORDER BY item",
+            (key, index),
         ):
             size += len(row["body"]) + 64
             if found and size > most_bytes:
                 break
             headers = json.loads(row["headers"]) if row["headers"] else {}
-            found.append(Result(row["item"], row["status"], headers, bytes(row["body"])))
+            source = row["source"] or ""
+            found.append(Result(row["item"], row["status"], headers, bytes(row["body"]), source))
     return found
+
+
+def _origin_of(row: sqlite3.Row) -> Origin | None:
+    if row["file"] is None:
+        return None
+    return Origin(row["file"], row["source"], row["form"], row["input"])
+
+
+def files_of(db: Database, key: int) -> list[dict[str, Any]]:
+    """Return the files of a job in their order: the requests of each, and how many have a result."""
+    with db.reading() as sql:
+        found = sql.execute(
+            "SELECT file, count(*) AS total, coalesce(sum(status < 400), 0) AS succeeded, "
+            "coalesce(sum(status >= 400), 0) AS failed FROM origins LEFT JOIN results "
+            "USING (job, item) WHERE job = ? GROUP BY file ORDER BY min(item)",
+            (key,),
+        ).fetchall()
+    counts = ("total", "succeeded", "failed")
+    return [
+        {"file": row["file"], "requests": {name: row[name] for name in counts}} for row in found
+    ]
+
+
+def place_of_file(db: Database, key: int, file: str) -> range | None:
+    """Return the indexes of the requests of a file; None if the job has no such file."""
+    with db.reading() as sql:
+        row = sql.execute(
+            "SELECT min(item) AS first, max(item) AS last FROM origins WHERE job = ? AND file = ?",
+            (key, file),
+        ).fetchone()
+    return None if row["first"] is None else range(row["first"], row["last"] + 1)

@@ -49,6 +49,11 @@ _TABLES = (
         job INTEGER NOT NULL, item INTEGER NOT NULL, status INTEGER NOT NULL, headers TEXT NOT NULL,
         body BLOB NOT NULL, PRIMARY KEY (job, item)
     )""",
+    # Of jobs of files only
+    """CREATE TABLE IF NOT EXISTS origins (
+        job INTEGER NOT NULL, item INTEGER NOT NULL, file TEXT NOT NULL, source TEXT NOT NULL,
+        form TEXT NOT NULL, input TEXT NOT NULL, PRIMARY KEY (job, item)
+    )""",
 )
 
 

@@ -39,7 +39,8 @@ def submit(db: Database, wanted: Submission, limits: CallerLimits) -> tuple[Job,
             return known, False
         size = sum(len(body) for body in wanted.bodies)
         _check_limits(sql, wanted.caller, size, limits)
-        taken = size + _ROW_BYTES * len(wanted.bodies)
+        names = sum(len(each.file) + len(each.source) + _ROW_BYTES for each in wanted.origins)
+        taken = size + _ROW_BYTES * len(wanted.bodies) + names
         if db.used_bytes() + taken > _FOR_RESULTS * db.most_bytes:
             raise Exhausted(
                 f"the jobs of this server take {db.used_bytes()} bytes and this one {taken} more, of the "
@@ -107,6 +108,13 @@ def _inserted(sql: sqlite3.Connection, wanted: Submission, size: int, now_s: flo
         "INSERT INTO requests (job, item, body) VALUES (?, ?, ?)",
         ((key, index, body) for index, body in enumerate(wanted.bodies)),
     )
+    sql.executemany(
+        "INSERT INTO origins (job, item, file, source, form, input) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (key, index, each.file, each.source, each.form, each.input)
+            for index, each in enumerate(wanted.origins)
+        ),
+    )
     return job_of(sql.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone())
 
 
@@ -147,6 +155,7 @@ def remove(sql: sqlite3.Connection, keys: list[int]) -> None:
     rows = [(key,) for key in keys]
     sql.executemany("DELETE FROM requests WHERE job = ?", rows)
     sql.executemany("DELETE FROM results WHERE job = ?", rows)
+    sql.executemany("DELETE FROM origins WHERE job = ?", rows)
     sql.executemany("DELETE FROM jobs WHERE key = ?", rows)
 
 

@@ -1,0 +1,130 @@
+"""Uploaded files → parts, one for each request. They mean what files of `core run --input` mean.
+
+bytes of a file ─► [split] ─► Part: bytes, Origin ─► store ─► [request_in] ─► Request
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from core.config import Signature
+from core.tensor import Buffer
+from core_jobs.job import Origin
+from core_jobs.offline.inputs.array_bytes import (
+    array_in,
+    arrays_in,
+    bytes_of_array,
+    bytes_of_arrays,
+)
+from core_jobs.offline.inputs.arrays import check_names, parts, request_of_arrays
+from core_jobs.offline.inputs.files import LINES
+from core_jobs.offline.inputs.fitting import is_batched, only_input, tensor_of_file
+from core_jobs.offline.inputs.json_lines import read_line
+from core_jobs.offline.inputs.texts import request_of_lines, text_input
+from core_jobs.offline.item import Request
+
+NPY, NPZ, TEXT, JSON_LINES, AS_IT_IS = ".npy", ".npz", ".txt", ".jsonl", ""
+_CHOSEN_BY = "the field 'input_name' of the form"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that a client has sent.
+
+    input   that it feeds if it names none; "" for the only one
+    """
+
+    name: str
+    data: memoryview
+    input: str = ""
+
+    @property
+    def form(self) -> str:
+        """How its bytes are read: NPY, NPZ, TEXT, JSON_LINES or AS_IT_IS."""
+        suffix = PurePath(self.name).suffix.lower()
+        if suffix in LINES:
+            return JSON_LINES
+        return suffix if suffix in (NPY, NPZ, TEXT) else AS_IT_IS
+
+
+def split(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffer, Origin]]:
+    """Yield the bytes and the origin of each request in a file. Thread-safe.
+
+    rows   of an array, or lines of a text, in one request
+    The bytes of rows are small files of their own; all others are views of the file.
+    Raises CoreError(INVALID) for a file that cannot be taken apart, and for one that names no input if the
+    model has several.
+    """
+    if file.form in (NPY, AS_IT_IS):
+        only_input(signature, file.input, _CHOSEN_BY)
+    if file.form == JSON_LINES:
+        for number, line in _lines(file.data):
+            if line.tobytes().strip():
+                yield line, _origin(file, f":{number}")
+    elif file.form == TEXT:
+        yield from _texts(file, signature, rows)
+    elif file.form == AS_IT_IS:
+        yield file.data, _origin(file)
+    else:
+        yield from _arrays(file, signature, rows)
+
+
+def _lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Yield the number and the bytes of each line, with its end."""
+    at = 0
+    for number, line in enumerate(io.BytesIO(data), 1):
+        yield number, data[at : at + len(line)]
+        at += len(line)
+
+
+def _texts(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffer, Origin]]:
+    only_input(signature, file.input, _CHOSEN_BY)
+    spec = text_input(file.name, signature, file.input)
+    step = rows if is_batched(spec, signature) else 1
+    begin = end = 0
+    first = 1
+    for number, line in _lines(file.data):
+        end += line.nbytes
+        if number % step == 0:
+            yield file.data[begin:end], _origin(file, f":{first}")
+            begin, first = end, number + 1
+    if end > begin:
+        yield file.data[begin:end], _origin(file, f":{first}")
+
+
+def _arrays(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffer, Origin]]:
+    if file.form == NPZ:
+        arrays = arrays_in(file.data, file.name)
+        check_names(file.name, arrays, signature)
+    else:
+        arrays = {only_input(signature, file.input).name: array_in(file.data, file.name)}
+    for source, part in parts(file.name, signature, arrays, rows):
+        place = source.removeprefix(file.name)
+        if file.form == NPZ:
+            yield bytes_of_arrays(part), _origin(file, place)
+        else:
+            yield bytes_of_array(next(iter(part.values()))), _origin(file, place)
+
+
+def _origin(file: Upload, place: str = "") -> Origin:
+    return Origin(file.name, f"{file.name}{place}", file.form, file.input)
+
+
+def request_in(data: bytes, origin: Origin, signature: Signature) -> Request:
+    """Return the request in a part of a file. Raises CoreError(INVALID) if it does not fit. Thread-safe."""
+    if origin.form == JSON_LINES:
+        return read_line(data, signature)
+    if origin.form == NPZ:
+        arrays = arrays_in(data, origin.source)
+        check_names(origin.source, arrays, signature)
+        return request_of_arrays(arrays, signature)
+    spec = only_input(signature, origin.input, _CHOSEN_BY)
+    if origin.form == NPY:
+        return request_of_arrays({spec.name: array_in(data, origin.source)}, signature)
+    if origin.form == TEXT:
+        text_input(origin.source, signature, origin.input)
+        return request_of_lines(list(io.BytesIO(data)), spec, signature)
+    return Request({spec.name: tensor_of_file(spec, is_batched(spec, signature), data)})
