@@ -41,6 +41,18 @@ def children(parent: int = 0) -> set[int]:
     return found
 
 
+def processor_s() -> float:
+    """Return the seconds that processors have worked for this process and for its children that run."""
+    ticks = 0
+    for pid in children():
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:  # the child has ended meanwhile
+            continue
+        ticks += sum(map(int, stat.rpartition(") ")[2].split()[11:13]))
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
 def shared_memory() -> set[str]:
     """Return the names of all POSIX shared-memory objects of the machine; empty without /dev/shm."""
     folder = Path("/dev/shm")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 
+from core_generate import Sampling
+
 from core_testing.engines.kit import EngineKit, Generating
-from core_testing.leftovers import left, settles, threads
+from core_testing.engines.recorder import Recorder
+from core_testing.leftovers import left, processor_s, settles, threads
 
 END_S = 0.05  # after a cancellation, nothing is computed any more
 TRIALS = 3  # other processes may keep the engine from its processor
+BATCH = 16  # generations that are cancelled at once
+STEPS = 4  # whose cost is measured
 LONG = 100_000  # tokens: more than a context has
 
 
@@ -20,6 +25,14 @@ class Cancelling(EngineKit):
             if not faults[-1]:
                 return
         raise AssertionError(f"{TRIALS} cancellations: {'; '.join(faults)}")
+
+    def test_a_cancelled_batch_costs_no_further_step(self, generating: Generating) -> None:
+        """A step that runs may end, and another may begin meanwhile. Counts the time of processors."""
+        for count in sorted({1, min(generating.engine.most, BATCH)}):
+            faults: list[str] = []
+            while len(faults) < TRIALS and (found := _cost_of_cancellations(generating, count)):
+                faults.append(found)
+            assert len(faults) < TRIALS, f"{count} cancellations at once: {'; '.join(faults)}"
 
     def test_a_second_cancellation_does_nothing(self, generating: Generating) -> None:
         recorder, generation = generating.begin()
@@ -70,12 +83,40 @@ class Cancelling(EngineKit):
         assert not (found := left(lambda: threads() - before)), f"threads stay: {found}"
 
 
+def _cost_of_cancellations(generating: Generating, count: int) -> str:
+    """Cancel generations that run together. Return what the engine computes afterwards, "" for little.
+
+    Little is twice a step, and 0.1 s for what the server itself does.
+    """
+    begun = [generating.begin(_endless(generating)) for _ in range(count)]
+    recorders = [recorder for recorder, _ in begun]
+    before, time_s = _shown(recorders, 1), time.monotonic()
+    used_s = processor_s()
+    steps = max(1, _shown(recorders, before + STEPS) - before)
+    step_s, took_s = (processor_s() - used_s) / steps, (time.monotonic() - time_s) / steps
+    for _, generation in begun:
+        generation.cancel()
+    used_s = processor_s()
+    time.sleep(max(0.5, 10 * took_s))
+    if (found := processor_s() - used_s) > 2 * step_s + 0.1:
+        return f"{found:.2f} s of processors afterwards, a step needs {step_s:.3f} s"
+    return ""
+
+
+def _shown(recorders: list[Recorder], events: int) -> int:
+    """Wait until each generation has had so many events, or has ended. Return the most that one has."""
+    return max(len(each.wait(events=events).events) for each in recorders)
+
+
+def _endless(generating: Generating) -> Sampling:
+    """Return the sampling of a generation that goes on until the context is almost full."""
+    more = {"ignore_eos": True} if "ignore_eos" in generating.engine.supports else {}
+    return generating.greedy(max_tokens=_room(generating), **more)
+
+
 def _computed_after_cancellation(generating: Generating) -> str:
     """Cancel a generation; return what the engine does for it END_S later, "" for nothing."""
-    sampling = generating.greedy(max_tokens=_room(generating))
-    if "ignore_eos" in generating.engine.supports:
-        sampling = generating.greedy(max_tokens=_room(generating), ignore_eos=True)
-    recorder, generation = generating.begin(sampling)
+    recorder, generation = generating.begin(_endless(generating))
     recorder.wait(events=3)
     generation.cancel()
     time.sleep(END_S)

@@ -1,6 +1,7 @@
 """Mistakes of cancellations."""
 
 import threading
+import time
 
 from broken_engines.contract import Changed, caught_by
 from core.errors import internal
@@ -30,6 +31,20 @@ class TestGoesOn(Wrapped):
     class made(Cancels):
         def cancel(self):
             pass
+
+
+@caught_by("test_a_cancelled_batch_costs_no_further_step")
+class TestComputesOn(Wrapped):
+    class made(Cancels):
+        def cancel(self):
+            self.stream.cancel()
+            threading.Thread(target=compute, daemon=True).start()
+
+
+def compute():
+    until_s = time.thread_time() + 1
+    while time.thread_time() < until_s:
+        pass
 
 
 @caught_by("test_a_second_cancellation_does_nothing")
