@@ -70,16 +70,16 @@ class Library:
     def complete(self, request: dict[str, Any], on_chunk: OnChunk) -> None:
         """Generate. Returns at the end; takes long.
 
-        request    the fields of llama.cpp's /v1/completions, or of /completion if its prompt has images,
-                   which have the text MARKER as their places
+        request    the fields of llama.cpp's /v1/completions, or of /completion if its prompt has images or
+                   sounds, which have the text MARKER as their places
         on_chunk   takes each chunk of the stream, a JSON text, on this thread; True ends the generation
         """
         if isinstance(request["prompt"], dict):
-            self._complete_images(request, on_chunk)
+            self._complete_media(request, on_chunk)
         else:
             self._server.handle_completions(orjson.dumps(request), on_chunk)
 
-    def _complete_images(self, request: dict[str, Any], on_chunk: OnChunk) -> None:
+    def _complete_media(self, request: dict[str, Any], on_chunk: OnChunk) -> None:
         # llama.cpp's own marker is random, so that no text can contain it by intention.
         prompt = request["prompt"]
         prompt["prompt_string"] = prompt["prompt_string"].replace(MARKER, self._marker)

@@ -6,6 +6,7 @@ Prompt, Sampling ─► [completion_request] ─► document
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 
 from core_generate import Prompt, Sampling
@@ -26,8 +27,8 @@ def completion_request(
             its begin and after each batch: each is an occasion to cancel. Others do not, because each chunk
             wakes the threads of all generations, and first tokens wait for that. Before a stop string, the
             progress is all that tells how much of the prompt was cached
-    Raises CoreError(INVALID) for a structure that cannot be compiled, an unknown adapter, and an image that
-    cannot be decoded or has no place in the text.
+    Raises CoreError(INVALID) for a structure that cannot be compiled, an unknown adapter, and an image or
+    sound that cannot be decoded or has no place in the text.
     """
     document: dict[str, Any] = {
         "prompt": _prompt(prompt, settings),
@@ -66,29 +67,44 @@ def completion_request(
 
 def _may_exceed(tokens: int, prompt: Prompt) -> bool:
     """Return whether a prompt may have more tokens: a token of a text is at least one byte of it."""
-    if prompt.images:
+    if prompt.images or prompt.audio:
         return True
     text = prompt.text + prompt.suffix
     return len(prompt.tokens) > tokens or len(text) > tokens or len(text.encode()) > tokens
 
 
 def _prompt(prompt: Prompt, settings: Settings) -> Any:
-    if not prompt.images:
+    if not prompt.images and not prompt.audio:
         return list(prompt.tokens) or _text(prompt, settings)
-    text, count = _text(prompt, settings), len(prompt.images)
+    if prompt.images and prompt.audio:
+        raise invalid(
+            f"the request has {len(prompt.images)} images and {len(prompt.audio)} sounds: this engine cannot "
+            f"tell which of them each '{MARKER}' in the prompt stands for; send images or sounds only"
+        )
+    what = "images" if prompt.images else "sounds"
+    text, count = _text(prompt, settings), len(prompt.images) + len(prompt.audio)
     places = text.count(MARKER)
     if not places and not prompt.tokens:
         text, places = MARKER * count + text, count
     if places != count:
         has = "tokens, not text" if prompt.tokens else f"{places} of them"
         raise invalid(
-            f"the request has {count} images, so its prompt needs {count} times the text '{MARKER}' where "
+            f"the request has {count} {what}, so its prompt needs {count} times the text '{MARKER}' where "
             f"they belong, or none; it has {has}"
         )
+    files = [base64.b64encode(each).decode() for each in _files(prompt)]
+    return {"prompt_string": text, "multimodal_data": files}
+
+
+def _files(prompt: Prompt) -> Iterator[bytes]:
+    """Return the images or sounds in the only form that llama.cpp gets."""
+    if prompt.audio:
+        from backend_llamacpp.sounds import plain_files
+
+        return plain_files(prompt.audio)
     from backend_llamacpp.pictures import bitmaps  # it imports PIL, which most models do not need
 
-    files = [base64.b64encode(each).decode() for each in bitmaps(prompt.images)]
-    return {"prompt_string": text, "multimodal_data": files}
+    return bitmaps(prompt.images)
 
 
 def _text(prompt: Prompt, settings: Settings) -> str:

@@ -22,7 +22,7 @@ from core.system.platform import cores
 logger = logging.getLogger("core")
 
 FILE = "model.gguf"
-MARKER = "<__media__>"  # stands for an image in the text of a prompt
+MARKER = "<__media__>"  # stands for an image or sound in the text of a prompt
 PARAMETERS = (
     "adapters",
     "batch",
@@ -71,6 +71,8 @@ EMBEDS = frozenset({"tokens"})
 _TASKS = ("generate", "embed", "rank")
 _POOLING_RANK = 4  # of GGUF: 1 to 3 are those of embeddings
 _CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
+# Keys of files that encode images or sound → what they let a model read, as the names of Engine.supports.
+_ENCODERS = {"clip.has_vision_encoder": "images", "clip.has_audio_encoder": "audio"}
 _INFILL = ("fim_pre", "fim_suf", "fim_mid")
 
 
@@ -90,7 +92,8 @@ class Settings:
     prompt_cache_mb  main memory for prompts that no slot holds any more
     template         chat template
     adapters         name of a LoRA adapter → its file
-    projector        file that turns images into tokens of the model; None: it takes no images
+    projector        file that turns images or sound into tokens of the model; None: it takes neither
+    media            what that file encodes: "images", "audio" or both
     infill           texts of the tokens before a prefix, before a suffix and before what is filled in; ()
                      if the model has none
     """
@@ -107,6 +110,7 @@ class Settings:
     template: str = ""
     adapters: Mapping[str, Path] = field(default_factory=dict)
     projector: Path | None = None
+    media: frozenset[str] = frozenset({"images"})
     infill: tuple[str, ...] = ()
 
     @property
@@ -114,8 +118,9 @@ class Settings:
         """What a model with these settings supports, as the names of Engine.supports; empty for "rank"."""
         if self.task != "generate":
             return EMBEDS if self.task == "embed" else frozenset()
-        has = {"suffix": self.infill, "adapter": self.adapters, "images": self.projector}
-        return GENERATES | {name for name, value in has.items() if value}
+        has = {"suffix": self.infill, "adapter": self.adapters}
+        media = self.media if self.projector else frozenset()
+        return GENERATES | {name for name, value in has.items() if value} | media
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
@@ -150,6 +155,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
     template = str(metadata.values.get("tokenizer.chat_template", ""))
     infill = tuple(metadata.token(each) for each in _INFILL)
     task = _task(values, metadata)
+    projector = _projector(values, directory) if task == "generate" else None
     return Settings(
         task=task,
         context=values.number("context", min(_CONTEXT, trained), 16, trained),
@@ -162,7 +168,8 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         prompt_cache_mb=values.number("prompt_cache_mb", 256, 0, 2**31 - 1),
         template=values.text("chat_template") or template,
         adapters=_adapters(values, directory),
-        projector=_projector(values, directory) if task == "generate" else None,
+        projector=projector,
+        media=frozenset() if projector is None else _media(projector),
         infill=infill if all(infill) else (),
     )
 
@@ -251,10 +258,12 @@ def _adapters(values: _Values, directory: Path) -> dict[str, Path]:
 
 
 def _projector(values: _Values, directory: Path) -> Path | None:
-    """Return the file that encodes images: that of the parameter `mmproj`, else the only mmproj*.gguf.
+    """Return the file that encodes images or sound.
 
-    None if the parameter is "none", or if the only file encodes no images, such as one for sound. Raises
-    CoreError(INVALID) for a file that is named but is not there or encodes no images, and for several files.
+    It is that of the parameter `mmproj`, else the only mmproj*.gguf. None if the parameter is "none", or if
+    the only file encodes neither.
+    Raises CoreError(INVALID) for a file that is named but is not there or encodes neither, and for several
+    files.
     """
     name = values.text("mmproj")
     if name == "none":
@@ -274,9 +283,17 @@ def _projector(values: _Values, directory: Path) -> Path | None:
             return None
         file = found[0]
     check_readable(file, values.model)
-    if read_metadata(file).values.get("clip.has_vision_encoder"):
+    if _media(file):
         return file
     if name:
-        raise values.wrong("mmproj", f"a file that encodes images: '{file}' does not")
-    logger.warning("model '%s': '%s' encodes no images, it is not used", values.model, file)
+        raise values.wrong("mmproj", f"a file that encodes images or sound: '{file}' does not")
+    logger.warning(
+        "model '%s': '%s' encodes no images or sound, it is not used", values.model, file
+    )
     return None
+
+
+def _media(file: Path) -> frozenset[str]:
+    """Return what a file encodes."""
+    values = read_metadata(file).values
+    return frozenset(name for key, name in _ENCODERS.items() if values.get(key))

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 KINDS = {int: (4, "I"), float: (6, "f"), bool: (7, "?")}
-F32 = 0
+F32, F16 = 0, 1
 
 
 def text(value):
@@ -27,15 +27,16 @@ def value(found):
 
 
 def gguf(values, tensors=None, version=3):
-    """Return the bytes of a file. tensors: name → FP32 array."""
+    """Return the bytes of a file. tensors: name → array, which becomes FP32 unless it is FP16."""
     tensors = tensors or {}
     entries = b"".join(text(key) + value(found) for key, found in values.items())
     described, data = b"", b""
     for name, array in tensors.items():
         shape = array.shape[::-1]
         described += text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
-        described += struct.pack("<IQ", F32, len(data))
-        data += array.astype(np.float32).tobytes()
+        half = array.dtype == np.float16
+        described += struct.pack("<IQ", F16 if half else F32, len(data))
+        data += array.astype(np.float16 if half else np.float32).tobytes()
         data += bytes(-len(data) % 32)
     head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(values)) + entries + described
     return head + bytes(-len(head) % 32) + data
@@ -56,7 +57,59 @@ LLAMA = {
 }
 
 
-def projector(seed=0, sound=False):
+def listener(seed=0):
+    """Return a file that makes 30 tokens of SmolLM2 from half a minute of sound: as Ultravox, random."""
+    size, inner, bands, out, stacked = 32, 64, 80, 576, 50
+    random = np.random.default_rng(seed)
+
+    def weights(name, *shape):
+        return {f"{name}.weight": random.normal(size=shape) * 0.2} | bias(name, shape[0])
+
+    def bias(name, *shape):
+        return {f"{name}.bias": random.normal(size=shape) * 0.2}
+
+    def norm(name):
+        return {f"{name}.weight": np.ones(size), f"{name}.bias": np.zeros(size)}
+
+    def filters(name, channels):
+        kernel = random.normal(size=(size, channels, 3)).astype(np.float16)
+        return {f"{name}.weight": kernel} | bias(name, size, 1)
+
+    tensors = {
+        **filters("a.conv1d.1", bands),
+        **filters("a.conv1d.2", size),
+        "a.position_embd.weight": random.normal(size=(1500, size)) * 0.02,
+        **norm("a.post_ln"),
+        **norm("a.blk.0.ln1"),
+        **norm("a.blk.0.ln2"),
+        **weights("a.blk.0.ffn_up", inner, size),
+        **weights("a.blk.0.ffn_down", size, inner),
+        "mm.a.norm_pre.weight": np.ones(size * stacked),
+        "mm.a.mlp.1.weight": random.normal(size=(2 * inner, size * stacked)) * 0.2,
+        "mm.a.norm_mid.weight": np.ones(inner),
+        "mm.a.mlp.2.weight": random.normal(size=(out, inner)) * 0.2,
+    }
+    for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
+        tensors |= weights(f"a.blk.0.{name}", size, size)
+    del tensors["a.blk.0.attn_k.bias"]  # Whisper's keys have none
+    values = {
+        "general.architecture": "clip",
+        "clip.has_audio_encoder": True,
+        "clip.projector_type": "ultravox",
+        "clip.use_gelu": True,
+        "clip.audio.num_mel_bins": bands,
+        "clip.audio.embedding_length": size,
+        "clip.audio.feed_forward_length": inner,
+        "clip.audio.block_count": 1,
+        "clip.audio.projection_dim": out,
+        "clip.audio.attention.head_count": 2,
+        "clip.audio.attention.layer_norm_epsilon": 1e-5,
+        "clip.audio.projector.stack_factor": stacked,
+    }
+    return gguf(values, tensors)
+
+
+def projector(seed=0):
     """Return a file that makes four tokens of SmolLM2 from an image: as LLaVA, with random weights."""
     size, inner, patch, side, out = 32, 64, 14, 28, 576
     random = np.random.default_rng(seed)
@@ -85,7 +138,7 @@ def projector(seed=0, sound=False):
         tensors |= weights(f"v.blk.0.{name}", size, size)
     values = {
         "general.architecture": "clip",
-        "clip.has_audio_encoder" if sound else "clip.has_vision_encoder": True,
+        "clip.has_vision_encoder": True,
         "clip.projector_type": "mlp",
         "clip.use_gelu": True,
         "clip.vision.image_size": side,

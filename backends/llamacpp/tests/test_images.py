@@ -15,7 +15,7 @@ import zlib
 import numpy as np
 import pytest
 from core_testing.engines.events import Events
-from gguf_files import projector
+from gguf_files import gguf, listener, projector
 from PIL import Image
 
 import core
@@ -266,8 +266,8 @@ def test_a_projector_beside_the_model_is_found(described):
         ("other.gguf", {}, "'none', or the name of a file in the folder"),
         ("../model.gguf", {}, "'none', or the name of a file in the folder"),
         ("", {"mmproj-a": b"", "mmproj-b": b""}, "one of the files: mmproj-a.gguf, mmproj-b.gguf"),
-        ("mmproj.gguf", {"mmproj": projector(sound=True)}, "a file that encodes images"),
-        ("model.gguf", {}, "a file that encodes images"),
+        ("mmproj.gguf", {"mmproj": gguf({})}, "a file that encodes images or sound"),
+        ("model.gguf", {}, "a file that encodes images or sound"),
     ],
 )
 def test_a_wrong_projector_is_refused(described, text, files, expected):
@@ -275,9 +275,16 @@ def test_a_wrong_projector_is_refused(described, text, files, expected):
         described(text, **files)
 
 
-def test_a_file_that_encodes_sound_is_left_out_with_a_warning(described, caplog):
-    assert "images" not in described(mmproj=projector(sound=True)).supports
-    assert "encodes no images, it is not used" in caplog.text
+def test_a_file_that_encodes_nothing_is_left_out_with_a_warning(described, caplog):
+    assert not {"images", "audio"} & described(mmproj=gguf({})).supports
+    assert "encodes no images or sound, it is not used" in caplog.text
+
+
+def test_a_file_that_encodes_sound_lets_the_model_read_sound_only(described):
+    found = described(mmproj=listener())
+
+    assert "audio" in found.supports and "images" not in found.supports
+    assert found.marker == MARKER
 
 
 def test_images_can_be_turned_off(described):

@@ -1,0 +1,152 @@
+"""Sound in prompts: SmolLM2 with a small encoder of random weights, which tells sounds apart."""
+
+import base64
+import io
+import wave
+
+import numpy as np
+import pytest
+from core_testing.engines.recorder import Recorder
+from gguf_files import listener
+
+import core
+from core.errors import CoreError, Kind
+
+MARKER = "<__media__>"
+
+
+def tone(pitch=440.0, seconds=1.0, rate=16_000, channels=1):
+    """Return a WAV file with 16 bits for each sample."""
+    times = np.arange(int(seconds * rate)) / rate
+    samples = (np.sin(2 * np.pi * pitch * times) * 20_000).astype("<i2")
+    file = io.BytesIO()
+    with wave.open(file, "wb") as written:
+        written.setnchannels(channels)
+        written.setsampwidth(2)
+        written.setframerate(rate)
+        written.writeframes(np.repeat(samples, channels).tobytes())
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("encoder") / "mmproj.gguf"
+    found.write_bytes(listener())
+    return found
+
+
+@pytest.fixture(scope="module")
+def hearing(smollm2, encoder):
+    from backend_llamacpp.engine import LlamaEngine
+    from backend_llamacpp.settings import Settings
+
+    settings = Settings(
+        context=256, slots=2, threads=1, projector=encoder, media=frozenset({"audio"})
+    )
+    engine = LlamaEngine(smollm2, settings)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def said(hearing):
+    """Return a function that generates and returns the Recorder. Raises the error of the last event."""
+    from core_generate import Prompt, Sampling
+
+    def said(text, *sounds, images=(), tokens=()):
+        recorder = Recorder()
+        prompt = Prompt(text, tokens, images, sounds)
+        hearing.generate(prompt, Sampling(temperature=0.0, max_tokens=8), recorder)
+        return recorder.wait()
+
+    return said
+
+
+def test_the_text_depends_on_the_sound(said):
+    text = f"Listen {MARKER} It is"
+
+    low, again, high = (said(text, tone(pitch, seconds=28)) for pitch in (220, 220, 3000))
+
+    assert low.text == again.text != high.text
+    assert low.events[-1].prompt_tokens > 30  # those of the sound are among them
+
+
+def test_sounds_come_first_where_the_text_has_no_place_for_them(said):
+    low, high = tone(220, seconds=28), tone(3000, seconds=28)
+
+    assert said("They are", low, high).text == said(f"{MARKER}{MARKER}They are", low, high).text
+    assert said("They are", low, high).text != said("They are", high, low).text
+
+
+def test_rate_and_channels_of_a_file_make_no_other_sound(said):
+    from backend_llamacpp.sounds import plain_files
+
+    files = [tone(220, rate=rate, channels=count) for rate, count in ((16_000, 1), (48_000, 2))]
+    plain = [
+        np.frombuffer(each[44:], "<i2").astype(float)
+        for each in map(bytes, map(next, map(plain_files, ([each] for each in files))))
+    ]
+
+    assert len(plain[0]) == len(plain[1]) == 16_000
+    np.testing.assert_allclose(plain[0][100:-100], plain[1][100:-100], atol=300)
+    assert said("It is", files[1]).text
+
+
+@pytest.mark.parametrize(
+    ("sounds", "more", "message"),
+    [
+        ((b"ID3" + bytes(9),), {}, "the input 'audio' is no WAV file"),
+        ((tone(seconds=301),) * 2, {}, "602.0 seconds of sound or more, at most 600 are allowed"),
+        ((tone(), tone()), {"text": MARKER}, "2 sounds, so its prompt needs 2 times .* it has 1"),
+        ((tone(),), {"tokens": (5, 6)}, "1 sounds, .* it has tokens"),
+        ((tone(),), {"images": (b"",)}, "has 1 images and 1 sounds: this engine cannot tell"),
+        ((tone(seconds=290),), {}, "and the context of the model is 256 tokens"),
+    ],
+)
+def test_what_the_model_cannot_read_is_refused(said, sounds, more, message):
+    text = more.pop("text", "" if "tokens" in more else "a")
+
+    with pytest.raises(CoreError, match=message) as refused:
+        said(text, *sounds, **more)
+
+    assert refused.value.kind is Kind.INVALID
+
+
+def test_a_very_short_sound_is_followed_by_silence(said):
+    assert said("It is", tone(seconds=0.001)).text
+
+
+def test_a_chat_with_sound_is_answered(smollm2, encoder, said, tmp_path):
+    openai = pytest.importorskip("openai", reason="its client calls the server")
+    pytest.importorskip("frontend_openai", reason="it has the routes")
+    version = tmp_path / "chat" / "1"
+    version.mkdir(parents=True)
+    (version / "model.gguf").symlink_to(smollm2)
+    (version / "mmproj.gguf").symlink_to(encoder)
+    parameters = {"context": 256, "slots": 1, "threads": 1, "chat_template": TEMPLATE}
+    (tmp_path / "chat" / "config.pbtxt").write_text(
+        "".join(
+            f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+            for key, value in parameters.items()
+        )
+    )
+    file = tone(220)
+    sound = {"data": base64.b64encode(file).decode(), "format": "wav"}
+    parts = [{"type": "input_audio", "input_audio": sound}, {"type": "text", "text": " It is"}]
+    expected = said(f"{MARKER} It is", file)
+
+    with core.Server(model_repository=[str(tmp_path)]) as server:
+        server.start()
+        port = server.serve(http_port=0)["http"]
+        with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none") as client:
+            found = client.chat.completions.create(
+                model="chat",
+                messages=[{"role": "user", "content": parts}],
+                temperature=0,
+                max_completion_tokens=8,
+            )
+
+    assert found.choices[0].message.content == expected.text
+
+
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
