@@ -24,8 +24,13 @@ ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"  #
 NEEDED = (MODEL, "openvino_model.bin", TOKENIZER, "openvino_detokenizer.xml")
 GGUF = "model.gguf"
 _WHISPER = "WhisperForConditionalGeneration"
-# By the ends of classes of transformers.
-_TASKS = {"Model": "embed", "ForSequenceClassification": "rank", _WHISPER: "transcribe"}
+# By the ends of classes of transformers; the first that fits counts.
+_TASKS = {
+    "LMHeadModel": "generate",
+    "Model": "embed",
+    "ForSequenceClassification": "rank",
+    _WHISPER: "transcribe",
+}
 _CONTEXT = 4096  # tokens, where the files name no context
 
 

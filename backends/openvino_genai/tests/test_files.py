@@ -96,7 +96,13 @@ def test_a_damaged_tokenizer_is_named(made):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "task"), [("BertModel", "embed"), ("LlamaForCausalLM", "generate")]
+    ("architecture", "task"),
+    [
+        ("BertModel", "embed"),
+        ("LlamaForCausalLM", "generate"),
+        ("GPT2LMHeadModel", "generate"),
+        ("BertForSequenceClassification", "rank"),
+    ],
 )
 def test_the_class_of_the_model_shows_its_task(made, architecture, task):
     (made / "config.json").write_text(json.dumps({"architectures": [architecture]}))
