@@ -111,7 +111,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/ray": ("frontends.grpc.options", "frontends.http.options"),
     "plugins/readiness": ("frontends.shared",),
     "plugins/response_cache": ("frontends.shared",),
-    "plugins/router": ("frontends.grpc.protocol", "frontends.shared"),
+    "plugins/router": ("frontends.grpc.protocol", "frontends.http", "frontends.shared"),
     "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),
     "plugins/tune": (
         "frontends.commands.check",

@@ -17,6 +17,7 @@ from yarl import URL
 
 from core_router.operate.server_metrics import ServerMetrics
 from core_router.options import RouterOptions
+from core_router.servers.announcements import Announcements
 from core_router.servers.left_models import LeftModels
 from core_router.servers.load_reports import LoadReports
 from core_router.servers.server import Address, Server
@@ -83,6 +84,10 @@ class ServerList:
     def since_s(self, server: Server) -> float:
         """Return since when a server of the list has its state, in seconds since 1970."""
         return self._watches[server.address].since_s
+
+    def is_told(self, server: Server) -> bool:
+        """Return whether a server of the list announces changes of its models."""
+        return self._watches[server.address].is_told
 
     def set_drained(self, server: Server, is_drained: bool) -> None:
         """Take a server out, or back in; requests in flight and open sequences are not touched."""
@@ -178,6 +183,7 @@ class ServerList:
         self.left.go_on(server.any_model)
         self._table.servers[server.name] = server
         options = self._options
+        arguments = {"headers": options.headers, **self.tls.to_http(address)}
         watch = Watch(
             server,
             self._table,
@@ -185,11 +191,12 @@ class ServerList:
             options.check_s,
             options.check_timeout_s,
             options.check_failures,
-            {"headers": options.headers, **self.tls.to_http(address)},
+            arguments,
             self.left,
         )
         self._watches[address] = watch
-        works = [watch.run()]
+        announcements = Announcements(watch, self.session, options.check_s, arguments)
+        works = [watch.run(), announcements.run()]
         if address.metrics_port:
             reports = LoadReports(
                 server,

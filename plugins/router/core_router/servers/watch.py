@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import time
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -46,6 +46,7 @@ class Watch:
     failures     failed checks in a row after which a server is down that refuses no connection
     arguments    of each check: headers such as a token, and those of TLS
     left         gets the models that the server no longer has
+    is_told      whether the server announces changes, see Announcements
     since_s      when the server got the state that it has, or was drained or resumed, in seconds since 1970
     """
 
@@ -68,7 +69,9 @@ class Watch:
         self._most_failures = failures
         self._arguments = arguments
         self._left = left
+        self.is_told = False
         self.since_s = time()
+        self._told: dict[str, None] = {}  # models that have changed, the first ones first
         self._failures = 0
         self._index = b""
         self._kinds: dict[str, _Kind] = {}  # of models that were ready, the oldest first
@@ -103,6 +106,11 @@ class Watch:
         self.server.checks_now.set()
         async with self._has_ended:
             await self._has_ended.wait_for(lambda: self._ended >= wanted)
+
+    def told(self, models: Iterable[str]) -> None:
+        """Check at once: the server says that it has changed, and these models if it names them."""
+        self._told.update(dict.fromkeys(models))
+        self.server.checks_now.set()
 
     # one check ------------------------------------------------------------
 
@@ -155,8 +163,9 @@ class Watch:
                 server.has_index = False
                 self._table.changed()
             return
+        told, self._told = self._told, {}
         if data == self._index:
-            await self._read_again()
+            await self._read_again(told)
             return
         entries = orjson.loads(data)
         versions: dict[str, set[str]] = {}
@@ -165,7 +174,7 @@ class Watch:
             if each.get("state") == "READY":
                 found.add(str(each.get("version", "")))
         for name, ready in versions.items():
-            if ready and name not in self._kinds:
+            if ready and (name in told or name not in self._kinds):
                 await self._read_kind(name)
         self._take(versions)
         self._index = data
@@ -188,10 +197,10 @@ class Watch:
         server.has_index = True
         self._table.changed()
 
-    async def _read_again(self) -> None:
-        """Read a few configurations: some that were not readable, and those that were read longest ago."""
-        models = self.server.models
-        names = [*[*self._unread][:_MOST_READ_AGAIN], *[*self._kinds][:_MOST_READ_AGAIN]]
+    async def _read_again(self, told: Iterable[str]) -> None:
+        """Read a few configurations: those of `told`, some that were not readable, the oldest ones."""
+        models, most = self.server.models, _MOST_READ_AGAIN
+        names = [*told, *[*self._unread][:most], *[*self._kinds][:most]]
         for name in dict.fromkeys(names):
             found = models.get(name)
             if found is None or not found.versions:

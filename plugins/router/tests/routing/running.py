@@ -204,6 +204,8 @@ class Scripted:
                     writer.write(said(b"", status=self.ready))
                 elif "/v2/repository/index" in line:
                     writer.write(said(json.dumps(self.index).encode(), self.index_status))
+                elif "/v2/repository/changes" in line:
+                    writer.write(said(b"", status=404))
                 elif line.startswith("GET /metrics "):
                     writer.write(said(self.metrics, status=200 if self.metrics else 404))
                 elif line.endswith("/config HTTP/1.1"):
