@@ -10,7 +10,8 @@ from core_keda.trigger import Trigger
 from core import plugins
 from core.options import parse
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+KEDA = FOLDER.parent / "components" / "keda" / "keda.yaml"
 VERSION = "1.32"
 
 
@@ -41,24 +42,17 @@ def test_kubernetes_accepts_it(document):
     kubernetes_validate.validate(document, VERSION, strict=True)
 
 
-def test_keda_asks_the_grpc_port_of_the_service_with_a_trigger_that_the_server_accepts():
-    scaled = one("keda.yaml", "ScaledObject")["spec"]
+def test_keda_asks_the_grpc_port_of_a_service_with_a_trigger_that_the_server_accepts():
+    found = {each["kind"]: each for each in yaml.safe_load_all(KEDA.read_text())}
+    scaled, service = found["ScaledObject"]["spec"], found["Service"]
     (trigger,) = scaled["triggers"]
-    service = one("core.yaml", "Service")
     grpc = {port["name"]: port["port"] for port in service["spec"]["ports"]}["grpc"]
 
     assert scaled["scaleTargetRef"]["name"] == DEPLOYMENT["metadata"]["name"]
-    assert trigger["metadata"]["scalerAddress"] == f"{service['metadata']['name']}:{grpc}"
+    address = f"{service['metadata']['name']}.default.svc:{grpc}"
+    assert trigger["metadata"]["scalerAddress"] == address
     assert Trigger.of(trigger["metadata"], "core") == Trigger("", "wait_seconds", 0.1, 0.0)
     assert scaled["minReplicaCount"] == 1
-
-
-def test_the_kustomization_names_files_of_the_folder():
-    (found,) = documents("kustomization.yaml")
-
-    assert found["kind"] == "Kustomization"
-    assert found["resources"] == ["core.yaml", "keda.yaml"]
-    assert all((FOLDER / name).is_file() for name in found["resources"])
 
 
 def test_each_probe_uses_its_endpoint():

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from conformance.launcher import free_ports
 
-from tests.deploy import helm_process
+from tests.deploy import helm_process, kustomize_process
 from tests.deploy.kserve_sdk.objects import FILES, ROOT, documents
 
 SDK = Path(os.environ.get("CORE_KSERVE", ""), "bin", "python")
@@ -28,7 +28,9 @@ pytestmark = pytest.mark.skipif(
 )
 EXAMPLE = ROOT / "examples" / "kserve"
 SEVEN = (ROOT / "examples" / "clients" / "seven.png").read_bytes()
-KEDA = ROOT / "deploy" / "kubernetes" / "keda.yaml"
+COMPONENTS = ROOT / "deploy" / "kubernetes" / "components"
+KEDA = COMPONENTS / "keda" / "keda.yaml"
+MONITOR = COMPONENTS / "monitoring" / "servicemonitor.yaml"
 SCHEMA = Path(__file__).with_name("schema.py")
 PATIENCE_S = 180
 EXPLAINED = """
@@ -104,7 +106,22 @@ def test_keda_and_the_prometheus_operator_know_every_member_of_the_chart(tmp_pat
 
     kinds = {each["kind"] for each in documents(tmp_path / "chart.yaml")}
     assert {"ScaledObject", "ServiceMonitor", "PrometheusRule"} <= kinds
-    assert wrong(tmp_path / "chart.yaml", KEDA) == []
+    assert wrong(tmp_path / "chart.yaml") == []
+
+
+@pytest.mark.parametrize("path", [KEDA, MONITOR], ids=lambda path: path.name)
+def test_keda_and_the_prometheus_operator_know_every_member_of_the_components(path):
+    assert wrong(path) == []
+
+
+def test_they_know_every_member_of_the_example_of_kustomize(tmp_path):
+    if kustomize_process.command() is None:
+        pytest.skip("neither kustomize nor kubectl is installed")
+    found = kustomize_process.render(kustomize_process.FOLDER / "overlays" / "production")
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(found.values()))
+
+    assert {"ScaledObject", "ServiceMonitor"} <= {kind for kind, _ in found}
+    assert wrong(tmp_path / "all.yaml") == []
 
 
 # Clients and transformers -----------------------------------------------------------------------
