@@ -19,6 +19,7 @@ from core.errors import CoreError, Kind, internal, unavailable
 from core_generate.engine import Engine
 
 _MOST_THREADS = 2  # of one model
+_PART = 65_536  # tokens that are read in some milliseconds
 
 Result = TypeVar("Result")
 
@@ -48,7 +49,7 @@ class Tokenizer:
         Raises the CoreError of the engine, UNSUPPORTED if it does not tokenize, and UNAVAILABLE if the model
         is unloaded meanwhile.
         """
-        return await self._run(lambda: np.array(self._engine.tokenize(text, special), np.int32))
+        return await self._run(lambda: _array(self._engine.tokenize(text, special)))
 
     async def detokenize(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens. Raises CoreError as `tokenize`."""
@@ -72,6 +73,14 @@ class Tokenizer:
 
 
 _OPEN: dict[int, Tokenizer] = {}  # by id
+
+
+def _array(tokens: Sequence[int]) -> Any:
+    """Return tokens as int32[tokens]. Part by part: numpy holds the GIL while it reads a list."""
+    found = np.empty(len(tokens), np.int32)
+    for at in range(0, len(tokens), _PART):
+        found[at : at + _PART] = tokens[at : at + _PART]
+    return found
 
 
 def tokenizer_of(name: str, version: int) -> Tokenizer | None:

@@ -54,7 +54,7 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
     if encoder is not None:
         rows, tokens = await embedded(server, call, encoder, inputs, "input[{}]".format)
     else:
-        requests = _requests(inputs, name)
+        requests = await off_loop(len(call.body), _requests, inputs, name)
         call.asked = requests[0]
         responses = await _responses(server, call, requests)
         rows = np.concatenate([embedding_rows(each) for each in responses])

@@ -73,9 +73,7 @@ def _check_restriction(server: InferenceServer, call: HttpRequest, category: str
 
 
 def json_response(document: Any) -> HttpResponse:
-    """Return the response with a document, whose values may also be arrays of one dimension."""
-    data = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
-    return HttpResponse(200, JSON_HEADERS, data)
+    return HttpResponse(200, JSON_HEADERS, orjson.dumps(document))
 
 
 async def run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from core_generate.chat import read_messages, read_tools
 
 from frontend_openai.adapter import TextModel
@@ -16,11 +17,12 @@ from frontend_openai.off_loop import off_loop
 from frontend_openai.sampling import is_tokens
 from frontend_openai.service import json_response
 from frontend_openai.tokens import check_engine, detokenized, tokenized
-from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
 
+_PART = 65_536  # tokens that are written in some milliseconds
 MOST_TOKEN_STRINGS = 4096  # each is a request to the model
 
 
@@ -34,20 +36,26 @@ async def tokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     wants_strings = document.flag("return_token_strs") or False
     document.end()
     tokens = await tokenized(server, call, name, text, special is not False)
-    found: dict[str, Any] = {
-        "count": len(tokens),
-        "max_model_len": info.context or None,
-        "tokens": tokens,
-        "token_strs": None,
-    }
+    strings = None
     if wants_strings:
         if len(tokens) > MOST_TOKEN_STRINGS:
             raise wrong(
                 "return_token_strs",
                 f"the text has {len(tokens)} tokens; at most {MOST_TOKEN_STRINGS} are accepted",
             )
-        found["token_strs"] = await _strings(server, call, name, tokens.tolist())
-    return json_response(found)
+        strings = await _strings(server, call, name, tokens.tolist())
+    data = await off_loop(tokens.nbytes, _document, tokens, info.context, strings)
+    return HttpResponse(200, JSON_HEADERS, data)
+
+
+def _document(tokens: Any, context: int, strings: list[str] | None) -> bytes:
+    """Return the response as JSON. Part by part: orjson holds the GIL while it writes."""
+    head = orjson.dumps({"count": len(tokens), "max_model_len": context or None})
+    parts = b",".join(
+        orjson.dumps(tokens[at : at + _PART], option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+        for at in range(0, len(tokens), _PART)
+    )
+    return b'%b,"tokens":[%b],%b' % (head[:-1], parts, orjson.dumps({"token_strs": strings})[1:])
 
 
 async def detokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:

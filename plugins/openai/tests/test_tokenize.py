@@ -82,6 +82,14 @@ def test_their_refusals_have_the_form_of_these_routes(asked):
     assert {TOKENIZE, DETOKENIZE} <= asked("/openapi.json")[1]["paths"].keys()
 
 
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 200_000])
+def test_all_tokens_of_a_long_text_are_written(asked, size):
+    status, found = asked(TOKENIZE, {"model": "forever", "prompt": "ab" * size})
+
+    assert (status, found["count"], found["token_strs"]) == (200, 2 * size + 1, None)
+    assert found["tokens"] == [256, *[97, 98] * size]
+
+
 def test_tokens_are_counted_while_long_answers_take_all_places(letters, connect):
     client = connect(letters[1])
     connection = client.begin(
