@@ -13,7 +13,12 @@ from pathlib import Path
 
 PROXIES = Path(__file__).parents[2] / "benchmarks" / "proxies"
 START_S = 60.0
-_FILES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "envoy": "envoy.yaml"}
+_FILES = {
+    "nginx": "nginx.conf",
+    "haproxy": "haproxy.cfg",
+    "envoy": "envoy.yaml",
+    "envoy_load_reports": "envoy_load_reports.yaml",
+}
 
 
 def free_ports(count):
@@ -25,8 +30,14 @@ def free_ports(count):
     return found
 
 
+def program(name):
+    """Return the program of a proxy; None if it is not installed. Some come as packages of Python."""
+    found = name.partition("_")[0]
+    return shutil.which(found) or shutil.which(found, path=str(Path(sys.executable).parent))
+
+
 def is_installed(name):
-    return shutil.which(name) is not None
+    return program(name) is not None
 
 
 def configuration(name, servers, ports):
@@ -62,10 +73,11 @@ def command(name, servers, ports, folder):
     file.write_text(configuration(name, servers, ports))
     if name == "nginx":
         more = f"daemon off; pid {folder}/nginx.pid; error_log stderr warn;"
-        return ["nginx", "-p", str(folder), "-c", str(file), "-g", more]
-    return {"haproxy": ["haproxy", "-db", "-f"], "envoy": ["envoy", "--concurrency", "1", "-c"]}[
-        name
-    ] + [str(file)]
+        return [program(name), "-p", str(folder), "-c", str(file), "-g", more]
+    if name == "haproxy":
+        return [program(name), "-db", "-f", str(file)]
+    # Without its hot restart, several can run on one machine.
+    return [program(name), "--disable-hot-restart", "--concurrency", "1", "-c", str(file)]
 
 
 @contextlib.contextmanager
