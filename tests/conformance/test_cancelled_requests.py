@@ -115,7 +115,8 @@ def test_a_request_that_is_cancelled_while_it_waits_for_a_resource_is_not_execut
     assert cancel_behind(server, "holder", "limited") == 0
 
 
-def test_a_request_that_is_cancelled_leaves_the_batch_that_forms(server):
+def test_a_request_that_is_cancelled_leaves_the_batch_that_forms(server, launcher):
+    skip_original(launcher, "a batch that has formed keeps its cancelled requests, until 2.74")
     calls = Calls(server)
     calls.send("batch_recorder", INPUT0=[[1000 + SLOW]])
     queued = [calls.send("batch_recorder", INPUT0=[[number]]) for number in range(4)]
