@@ -58,14 +58,6 @@ _CACHE_USE = Entry(
     VERSION,
     together="largest",
 )
-_ADAPTERS = Entry(
-    "core_generation_lora_requests_info",
-    "gauge",
-    "LoRA adapters that serve, separated by commas; the value is the time of the load, in seconds since 1970",
-    (*VERSION, "running_lora_adapters", "waiting_lora_adapters", "max_lora"),
-    "engines with LoRA adapters",
-    together="largest",
-)
 _CACHE_TOKENS = Entry(
     "core_generation_cache_tokens",
     "gauge",
@@ -119,6 +111,12 @@ class Measurements:
         self.prompt_tokens = self.cached_tokens = self.tokens = 0
         _LOADED[id(self)] = self
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the labels of the model version."""
+        tags = self.model.config.metric_tags
+        return {**tags, "model": self.model.name, "version": str(self.model.version)}
+
     def close(self) -> None:
         """Take the model version out of the metrics of its server. Any thread; a second call does nothing."""
         _LOADED.pop(id(self), None)
@@ -168,22 +166,21 @@ class GenerationMetrics(MetricSource):
             *GAUGES.values(),
             _CACHE_USE,
             _CACHE_TOKENS,
-            _ADAPTERS,
         ]
     }
 
     def families(self) -> Sequence[Family]:
-        loop = asyncio.get_running_loop()  # that of one server; others may be in this process
-        loaded = [each for each in list(_LOADED.values()) if each.loop is loop]
+        loaded = loaded_here()
         if not loaded:
             return ()
-        loaded.sort(key=lambda each: (each.model.name, each.model.version))
-        return list(_families([(each, _labels(each.model)) for each in loaded]))
+        return list(_families([(each, each.labels) for each in loaded]))
 
 
-def _labels(model: EngineModel) -> dict[str, str]:
-    tags = model.config.metric_tags
-    return {**tags, "model": model.name, "version": str(model.version)}
+def loaded_here() -> list[Measurements]:
+    """Return those of all loaded engines of the server on whose event loop this is called, by name."""
+    loop = asyncio.get_running_loop()  # that of one server; others may be in this process
+    loaded = [each for each in list(_LOADED.values()) if each.loop is loop]
+    return sorted(loaded, key=lambda each: (each.model.name, each.model.version))
 
 
 def _families(found: list[tuple[Measurements, dict[str, str]]]) -> Iterable[Family]:
@@ -202,20 +199,3 @@ def _families(found: list[tuple[Measurements, dict[str, str]]]) -> Iterable[Fami
     yield _CACHE_TOKENS.family(
         Sample(labels, state.cache_tokens) for labels, _, state in states if state.cache_tokens
     )
-    yield _ADAPTERS.family(
-        Sample({**labels, **_adapters(one.model.description.adapters)}, one.since_s)
-        for one, labels in found
-        if one.model.description.adapters
-    )
-
-
-def _adapters(names: Sequence[str]) -> dict[str, str]:
-    """Return the labels that gateways of Kubernetes read.
-
-    An engine loads all adapters with its model: each serves at once, and none waits for a place.
-    """
-    return {
-        "running_lora_adapters": ",".join(names),
-        "waiting_lora_adapters": "",
-        "max_lora": str(len(names)),
-    }

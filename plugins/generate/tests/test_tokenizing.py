@@ -1,7 +1,6 @@
-"""What is known of an engine beside the queue of its model: the tokens of texts; its adapters."""
+"""What is known of an engine beside the queue of its model: the tokens of texts."""
 
 import asyncio
-import time
 
 import pytest
 from backend_testing.letters import Letters, LettersModel, letters
@@ -11,8 +10,6 @@ from core_generate.tokenizing import tokenizer_of
 from core.errors import CoreError, Kind
 
 pytest_plugins = ["core_testing.plugin"]
-
-ADAPTERS = 'parameters { key: "adapters" value { string_value: "de,fr" } }'
 
 
 @pytest.fixture
@@ -82,23 +79,3 @@ def test_errors_of_an_engine_are_those_of_its_model(serve):
         served._call(tokenizer.detokenize([1]))
 
     assert (failed.value.kind, refused.value.kind) == (Kind.INTERNAL, Kind.UNSUPPORTED)
-
-
-@pytest.mark.parametrize("config", ["", ADAPTERS])
-def test_the_gauge_of_adapters_names_those_that_serve(serve, config):
-    before = time.time()
-    served = serve(config)
-
-    families = served._on_loop(served._server.control.health.metrics_here)
-
-    (family,) = (each for each in families if each.name == "core_generation_lora_requests_info")
-    assert len(family.samples) == bool(config)
-    for sample in family.samples:
-        assert before <= sample.value <= time.time()
-        assert sample.labels == {
-            "model": "m",
-            "version": "1",
-            "running_lora_adapters": "de,fr",
-            "waiting_lora_adapters": "",
-            "max_lora": "2",
-        }

@@ -14,14 +14,26 @@ import core
 from frontend_openai.options import OpenAIOptions
 
 if TYPE_CHECKING:
-    from core.options import Flags
+    from core.options import Flags, Options
     from core.server import InferenceServer
+    from core.telemetry.metrics.source import MetricSource
 
 
 @core.hookimpl
 def core_add_options(parser: Flags) -> None:
     """Register the flags."""
     parser.add_section(OpenAIOptions)
+
+
+@core.hookimpl
+def core_open_metric_source(options: Options) -> MetricSource | None:
+    """Return the metrics of adapters, which the field `model` of these routes names."""
+    found = OpenAIOptions.of(options)
+    if not (found.allow_openai and found.openai_lora_separator):
+        return None
+    from frontend_openai.adapter_metrics import AdapterMetrics
+
+    return AdapterMetrics(found.openai_lora_separator)
 
 
 @core.hookimpl
