@@ -27,8 +27,13 @@ def core_server_starting(server: InferenceServer) -> None:
 
 
 @core.hookimpl
-def core_model_changed(model: ModelVersion) -> None:
-    """Tell the routers. A process may have several servers, each with its own event loop."""
+def core_model_changed(model: ModelVersion, state: str) -> None:
+    """Tell the routers, once a version serves or no longer does.
+
+    A process may have several servers, each with its own event loop.
+    """
+    if state == "loading":
+        return
     for each in list(_changes.values()):
         each.changed(model.name)
 
