@@ -29,12 +29,12 @@ def test_messages_are_found_whatever_the_pieces(step):
 
 def test_many_small_messages_are_found_in_one_pass():
     count = 200_000
-    began_s = time.monotonic()
+    began_s = time.thread_time()
 
     found = MessageScanner().feed(bytes(5 * count))
 
     assert len(found) == count
-    assert time.monotonic() - began_s < 2
+    assert time.thread_time() - began_s < 2
 
 
 def test_bytes_that_are_not_compressed_have_no_message():

@@ -108,7 +108,7 @@ def test_a_form_without_a_model(form):
 
 def test_a_form_is_not_searched_for_long():
     line = b"--x\r\nContent-Disposition: form-data; " + b"name=model;" * 2_000_000
-    began_s = time.monotonic()
+    began_s = time.thread_time()
 
     assert model_in(line) == model_in(b"--\r\n" * 2_000_000) == ""
-    assert time.monotonic() - began_s < 5
+    assert time.thread_time() - began_s < 5
