@@ -26,7 +26,7 @@ from backend_transformers import backend
 CONFIG = """
 backend: "transformers"
 parameters { key: "context" value { string_value: "256" } }
-parameters { key: "slots" value { string_value: "4" } }
+parameters { key: "slots" value { string_value: "16" } }
 parameters { key: "threads" value { string_value: "1" } }
 parameters { key: "device" value { string_value: "cpu" } }
 """
