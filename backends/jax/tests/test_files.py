@@ -104,13 +104,15 @@ def test_a_truncated_file_fails_the_load(tmp_path, serve, seed):
 
 
 LOADS = int(os.environ.get("LOADS", "100"))  # LOADS=1000 is the long form
+MOST_BYTES = 100 << 10  # of growth for each load
 
 
 def test_memory_is_flat_over_many_loads(serve):
     model = serve(lambda a: {"b": a * 2}, a=("float32", "n, 4"))
     x = np.ones((2, 4), np.float32)
 
-    assert growth_by_loads(model.served, "m", lambda: model(a=x), LOADS) < 8 << 20
+    most = 2 * LOADS // 5 * MOST_BYTES  # of the loads that are counted
+    assert growth_by_loads(model.served, "m", lambda: model(a=x), LOADS) < most
 
 
 def test_a_function_for_another_platform_is_refused_by_name(serve):
