@@ -253,3 +253,45 @@ async def test_nothing_is_left_of_any_request(serve, cache):
     await values(*replies)
 
     assert not cache._groups and cache._following == 0
+
+
+async def in_order(served, *numbers):
+    """Ask for the numbers while the gate is closed; return the replies, and the places that were answered."""
+    answered = []
+    served.gate.clear()
+    replies = [served.ask(number) for number in numbers]
+    for place, reply in enumerate(replies):
+        reply.listen(lambda item, final, place=place: answered.append(place))
+    await running(served, 2)  # the first one was asked for before
+    return replies, answered
+
+
+async def all_of(answered, count):
+    """Wait until so many are answered."""
+    while len(answered) < count:
+        await asyncio.sleep(0.001)
+
+
+async def test_with_preserve_ordering_followers_and_stored_answers_keep_their_place(serve, cache):
+    served = await serve(cache, "dynamic_batching { preserve_ordering: true }")
+    await served.ask(7)
+    _, answered = await in_order(served, 1, 2, 1, 7, 2)
+
+    assert answered == []  # that of 7 is known
+    served.gate.set()
+    await all_of(answered, 5)
+
+    assert answered == [0, 1, 2, 3, 4]
+    assert cache.shared == 2 and served.statistics.cache_hit.count == 3
+
+
+async def test_with_preserve_ordering_a_cancelled_leader_holds_nobody_back(serve, cache):
+    served = await serve(cache, "dynamic_batching { preserve_ordering: true }")
+    await served.ask(7)
+    replies, answered = await in_order(served, 9, 1, 1, 7)
+
+    replies[1].cancel()
+    served.gate.set()
+    await all_of(answered, 4)
+
+    assert answered == [0, 1, 2, 3]
