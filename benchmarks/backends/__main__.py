@@ -14,10 +14,13 @@ import importlib.util
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import ParamSpec, TypeVar
 
 from benchmarks import machine
 from benchmarks.backends.bare import bare
@@ -28,6 +31,10 @@ from benchmarks.exchange import Exchange, exchange
 from benchmarks.load.generator import Target
 from benchmarks.load.wrk import Wrk
 from benchmarks.missing import Missing
+from benchmarks.models.sample import Sample
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 BATCHERS = 4  # clients that send whole batches: enough for the next one to wait
 
@@ -88,6 +95,28 @@ def _finding(name: str, rows: int, found: Sequence[Round]) -> Finding:
     )
 
 
+def _alone(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+    """Return work(…) of a process of its own, which ends: only there are frameworks imported.
+
+    Some cannot be in one process, and threads of others make it unsafe to start further processes.
+    """
+    with ProcessPoolExecutor(1, get_context("fork")) as process:
+        return process.submit(work, *args, **kwargs).result()
+
+
+def _write(case: Case, models: Mapping[Path, bool]) -> None:
+    """Write models. `models` has their folders, and whether they have dynamic batching."""
+    for folder, dynamic in models.items():
+        case.write(folder / "1")
+        (folder / "config.pbtxt").write_text(case.config(dynamic=dynamic))
+
+
+def _samples(case: Case, version: Path, sizes: Sequence[int]) -> list[Sample]:
+    """Return a request of each number of rows, with the framework's results."""
+    run = case.load(version)
+    return [case.sample(run, rows) for rows in sizes]
+
+
 class Bench:
     """Measure cases on two cores.
 
@@ -105,18 +134,17 @@ class Bench:
         with tempfile.TemporaryDirectory(prefix="backends-") as name:
             folder = Path(name)
             plain, dynamic = case.name, f"{case.name}_dynamic"
-            for model in (plain, dynamic):
-                case.write(folder / "models" / model / "1")
-                config = case.config(dynamic=model == dynamic)
-                (folder / "models" / model / "config.pbtxt").write_text(config)
+            _alone(
+                _write, case, {folder / "models" / plain: False, folder / "models" / dynamic: True}
+            )
             version = folder / "models" / plain / "1"
             loop = Loop(case, version, self._core)
             try:
                 rows = best({each: loop.rate(each, self._seconds / 2) for each in sizes(case)})
-                run = case.load(version)
-                batch = exchange("http-binary", [plain], case.sample(run, rows))
-                single = exchange("http-binary", [plain], case.sample(run, 1))
-                gathered = exchange("http-binary", [dynamic], case.sample(run, 1))
+                many, one = _alone(_samples, case, version, (rows, 1))
+                batch = exchange("http-binary", [plain], many)
+                single = exchange("http-binary", [plain], one)
+                gathered = exchange("http-binary", [dynamic], one)
                 with (
                     serving(folder / "models", self._core) as port,
                     bare(case, version, self._core) as bare_port,

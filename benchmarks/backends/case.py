@@ -13,7 +13,18 @@ import numpy as np
 from benchmarks.models.repository import batched, tensors
 from benchmarks.models.sample import Arrays, Sample, numbers
 
-BACKENDS = ("onnx", "pytorch", "openvino", "fil", "litert", "paddle", "tvm", "dali")
+BACKENDS = (
+    "onnx",
+    "pytorch",
+    "openvino",
+    "fil",
+    "litert",
+    "tensorflow",
+    "jax",
+    "paddle",
+    "tvm",
+    "dali",
+)
 """Modules of this package."""
 
 
