@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import shutil
 import socket
 import threading
@@ -68,12 +69,18 @@ output [{ name: "ms_out" data_type: TYPE_INT32 dims: [1] }]
 
 @pytest.fixture(scope="session")
 def free_port():
-    """Return a function that finds a free port of this machine."""
+    """Return a function that finds a free port of this machine.
+
+    Neither Ray nor the system chooses such a port for a connection meanwhile.
+    """
+    ports = iter(random.sample(range(20_000, 30_000), 10_000))
 
     def find():
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            return one.getsockname()[1]
+        for port in ports:
+            with socket.socket() as one, contextlib.suppress(OSError):
+                one.bind(("0.0.0.0", port))
+                return port
+        raise AssertionError("no port from 20000 to 29999 is free")
 
     return find
 

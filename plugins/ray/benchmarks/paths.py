@@ -1,4 +1,4 @@
-"""What the ways to a model on Ray cost, beside a deployment of Ray's own with onnxruntime and @serve.batch.
+"""What the ways to a model on Ray cost, beside deployments of Ray's own with onnxruntime.
 
     python plugins/ray/benchmarks/paths.py [--seconds 5] [--rounds 3] [--clients 32]
 
@@ -6,21 +6,27 @@ The model is `digits` of examples/models, a request has one row. In each round, 
 with one client for p50 and p99, then with many, each of which sends its next request after a response:
 
     requests/s            of all clients
-    requests/s per core   per second of processor time of all processes of Ray; the clients' is not in it
+    requests/s per core   per second of processor time of all processes of Ray; the clients' is not in it.
+                          A call by handle chooses its replica in the client: that part is not in it either
 
-The rows are medians of the rounds. Nothing else should run on the machine.
+Serve reads its kind of ingress once, so each has a process and a cluster of its own, one after the other:
+its Python proxies, then HAProxy in front of direct ports of the replicas. The rows are medians of the rounds.
+Nothing else should run on the machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
+import random
 import socket
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,16 +38,14 @@ import ray
 from core_ray import CoreDeployment
 from ray import serve
 from starlette.requests import Request
-from tritonclient.grpc import service_pb2
+from ways import PIXELS, Ask, by_handle, bytes_over_http, over_grpc, over_http
 
 MODELS = Path(__file__).parents[3] / "examples" / "models"
+PROXIES, HAPROXY = "proxies", "haproxy"  # kinds of Serve's ingress
+PREFIXES = {"onnxruntime": "/plain", "onnxruntime with @serve.batch": "/batched"}
+PATIENCE_S = 180  # for the first response of a way
 ONNX = MODELS / "digits" / "1" / "model.onnx"
-PIXELS = np.random.default_rng(0).random((1, 8, 8), np.float32)
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-METHOD = "/inference.GRPCInferenceService/ModelInfer"
-
-Ask = Callable[[], Awaitable[Any]]
-"""Send one request, and return when its response is here. Raises if it fails."""
 
 
 @dataclass(frozen=True)
@@ -54,28 +58,31 @@ class Figures:
     per_core: float
 
 
-@serve.deployment(max_ongoing_requests=1000)
 class OnnxRuntime:
-    """The same model as users of Ray Serve write it: a session, and @serve.batch."""
+    """The same model as users of Ray Serve write it: a session, and @serve.batch if `batches`."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, batches: bool):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self.session = onnxruntime.InferenceSession(path, options)
+        self.batches = batches
 
     @serve.batch(max_batch_size=64, batch_wait_timeout_s=0.00025)
     async def rows(self, pixels: list[np.ndarray]) -> list[np.ndarray]:
-        (found,) = self.session.run(["probabilities"], {"pixels": np.concatenate(pixels)})
-        return list(found)
+        return list(self.run(np.concatenate(pixels)))
+
+    def run(self, pixels: np.ndarray) -> np.ndarray:
+        (found,) = self.session.run(["probabilities"], {"pixels": pixels})
+        return found
 
     async def infer(self, pixels: np.ndarray) -> np.ndarray:
-        return await self.rows(pixels)
+        return await self.rows(pixels) if self.batches else self.run(pixels)[0]
 
     async def __call__(self, request: Request) -> list[float]:
         body = await request.body()
-        found = await self.rows(np.frombuffer(body, np.float32).reshape(1, 8, 8))
+        found = await self.infer(np.frombuffer(body, np.float32).reshape(1, 8, 8))
         return found.tolist()
 
 
@@ -84,7 +91,46 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--ingress", choices=(PROXIES, HAPROXY), help=argparse.SUPPRESS)
     flags = parser.parse_args()
+    if flags.ingress:
+        print(json.dumps(one_ingress(flags)))
+        return
+    found = {name: row for kind in (PROXIES, HAPROXY) for name, row in in_a_process(kind).items()}
+    print(table(found, flags.clients))
+
+
+def in_a_process(ingress: str) -> dict[str, list[float]]:
+    """Measure the ways of one kind of ingress in a process of its own, whose environment Serve reads."""
+    done = subprocess.run(
+        [sys.executable, *sys.argv, f"--ingress={ingress}"],
+        env={**os.environ, **environment(ingress)},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    measured: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def environment(ingress: str) -> dict[str, str]:
+    """Return Serve's variables. All ports are free ones: other clusters may run on this machine."""
+    first = free_port()
+    return {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 100),
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
+        "RAY_SERVE_ENABLE_HA_PROXY": str(int(ingress == HAPROXY)),
+    }
+
+
+def one_ingress(flags: argparse.Namespace) -> dict[str, list[float]]:
+    """Start Ray, measure the ways of one kind of ingress, and return name → its row of the table."""
     http_port, grpc_port = free_port(), free_port()
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
     serve.start(
@@ -92,37 +138,73 @@ def main() -> None:
         grpc_options={"port": grpc_port, "grpc_servicer_functions": ["core_ray:add_v2"]},
     )
     try:
-        asyncio.run(measure(flags, http_port, grpc_port))
+        return asyncio.run(measure(flags, http_port, grpc_port))
     finally:
         serve.shutdown()
         ray.shutdown()
 
 
-async def measure(flags: argparse.Namespace, http_port: int, grpc_port: int) -> None:
-    models, session = await asyncio.to_thread(deployed)
-    ports = await models.ports.remote()
+async def measure(
+    flags: argparse.Namespace, http_port: int, grpc_port: int
+) -> dict[str, list[float]]:
+    models, sessions = await asyncio.to_thread(deployed)
     found: dict[str, list[Figures]] = {}
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
-        ways = {
-            "core: Serve's HTTP proxy": over_http(http, http_port, "/core"),
-            "core: Serve's gRPC proxy": over_grpc(grpc_port),
-            "core: by handle": lambda: models.infer.remote("digits", {"pixels": PIXELS}),
-            "core: HTTP port of the replica": over_http(http, ports["http"], ""),
-            "core: gRPC port of the replica": over_grpc(ports["grpc"]),
-            "onnxruntime: Serve's HTTP proxy": bytes_over_http(http, http_port),
-            "onnxruntime: by handle": lambda: session.infer.remote(PIXELS),
-        }
-        for way in ways.values():
-            await way()
+    connector, timeout = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=60)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+        if flags.ingress == HAPROXY:
+            ways = behind_haproxy(http, http_port, grpc_port, await direct_port(http), sessions)
+        else:
+            ports = await models.ports.remote()
+            ways = behind_proxies(http, http_port, grpc_port, models, ports, sessions)
+        for name, way in ways.items():
+            await first_response(name, way)
         for number in range(flags.rounds):
             for name, way in ways.items():
                 found.setdefault(name, []).append(await figures(way, flags))
-                print(f"round {number + 1}: {name}: {found[name][-1]}", flush=True)
-    print(table(found, flags))
+                print(f"round {number + 1}: {name}: {found[name][-1]}", file=sys.stderr, flush=True)
+    return {name: medians(rounds) for name, rounds in found.items()}
 
 
-def deployed() -> tuple[Any, Any]:
-    """Run both applications; return their handles."""
+def behind_proxies(
+    http: aiohttp.ClientSession,
+    http_port: int,
+    grpc_port: int,
+    models: Any,
+    ports: dict[str, int],
+    sessions: dict[str, Any],
+) -> dict[str, Ask]:
+    ways = {
+        "core: Serve's HTTP proxy": over_http(http, http_port, "/core"),
+        "core: Serve's gRPC proxy": over_grpc(grpc_port),
+        "core: by handle": by_handle(models, "digits", {"pixels": PIXELS}),
+        "core: HTTP port of the replica": over_http(http, ports["http"], ""),
+        "core: gRPC port of the replica": over_grpc(ports["grpc"]),
+    }
+    for name, session in sessions.items():
+        ways[f"{name}: Serve's HTTP proxy"] = bytes_over_http(http, http_port, PREFIXES[name])
+        ways[f"{name}: by handle"] = by_handle(session, PIXELS)
+    return ways
+
+
+def behind_haproxy(
+    http: aiohttp.ClientSession,
+    http_port: int,
+    grpc_port: int,
+    direct: int,
+    sessions: dict[str, Any],
+) -> dict[str, Ask]:
+    ways = {
+        "core: Serve's HAProxy, HTTP": over_http(http, http_port, "/core"),
+        "core: Serve's HAProxy, gRPC": over_grpc(grpc_port),
+        "core: direct HTTP port of Serve": over_http(http, direct, "/core"),
+    }
+    for name in sessions:
+        ways[f"{name}: Serve's HAProxy, HTTP"] = bytes_over_http(http, http_port, PREFIXES[name])
+    return ways
+
+
+def deployed() -> tuple[Any, dict[str, Any]]:
+    """Run the applications. Return the handle of the models, and name → handle of Ray's own deployments."""
     bound = CoreDeployment.bind(
         model_repository=str(MODELS),
         model_control_mode="explicit",
@@ -133,46 +215,40 @@ def deployed() -> tuple[Any, Any]:
         grpc_address="127.0.0.1",
     )
     models = serve.run(bound, name="core", route_prefix="/core")
-    session = serve.run(OnnxRuntime.bind(str(ONNX)), name="onnxruntime", route_prefix="/own")
-    return models, session
+    own = serve.deployment(OnnxRuntime, max_ongoing_requests=1000)
+    sessions = {}
+    for name in PREFIXES:
+        bound = own.bind(str(ONNX), name != "onnxruntime")
+        sessions[name] = serve.run(bound, name=name, route_prefix=PREFIXES[name])
+    return models, sessions
 
 
-def over_http(http: aiohttp.ClientSession, port: int, prefix: str) -> Ask:
-    """Ask by the protocol v2, with binary tensors in both directions."""
-    tensor = {"name": "pixels", "shape": [1, 8, 8], "datatype": "FP32"}
-    tensor["parameters"] = {"binary_data_size": PIXELS.nbytes}
-    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
-    headers = {"Inference-Header-Content-Length": str(len(head))}
-    url, body = f"http://127.0.0.1:{port}{prefix}/v2/models/digits/infer", head + PIXELS.tobytes()
-
-    async def ask() -> bytes:
-        async with http.post(url, data=body, headers=headers) as response:
-            response.raise_for_status()
-            return await response.read()
-
-    return ask
+async def direct_port(http: aiohttp.ClientSession) -> int:
+    """Return the port at which Serve's server in the replica of the models listens."""
+    first, last = (
+        int(os.environ[f"RAY_SERVE_DIRECT_INGRESS_{m}_HTTP_PORT"]) for m in ("MIN", "MAX")
+    )
+    for port in range(first, last):
+        with contextlib.suppress(aiohttp.ClientError, TypeError):
+            async with http.get(f"http://127.0.0.1:{port}/-/routes") as response:
+                if "/core" in await response.json():
+                    return port
+    raise RuntimeError(f"no port from {first} to {last} is that of the models")
 
 
-def bytes_over_http(http: aiohttp.ClientSession, port: int) -> Ask:
-    async def ask() -> bytes:
-        async with http.post(f"http://127.0.0.1:{port}/own", data=PIXELS.tobytes()) as response:
-            response.raise_for_status()
-            return await response.read()
-
-    return ask
-
-
-def over_grpc(port: int) -> Ask:
-    request = service_pb2.ModelInferRequest(model_name="digits")
-    request.inputs.add(name="pixels", datatype="FP32", shape=[1, 8, 8])
-    request.raw_input_contents.append(PIXELS.tobytes())
-    call = grpc.aio.insecure_channel(f"127.0.0.1:{port}").unary_unary(METHOD)
-    data, metadata = request.SerializeToString(), (("application", "core"),)
-
-    async def ask() -> Any:
-        return await call(data, metadata=metadata)
-
-    return ask
+async def first_response(name: str, way: Ask) -> None:
+    """Ask until the way answers: HAProxy learns of replicas later than Serve."""
+    end_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            await way()
+            return
+        except (aiohttp.ClientError, grpc.aio.AioRpcError) as error:
+            if time.monotonic() > end_s:
+                raise RuntimeError(
+                    f"{name} does not answer after {PATIENCE_S} s: {error}"
+                ) from None
+            await asyncio.sleep(0.5)
 
 
 async def figures(ask: Ask, flags: argparse.Namespace) -> Figures:
@@ -225,24 +301,28 @@ def processor_s() -> float:
     return total_s
 
 
-def table(found: dict[str, list[Figures]], flags: argparse.Namespace) -> str:
+def medians(rounds: list[Figures]) -> list[float]:
+    fields = ("p50_ms", "p99_ms", "rate", "per_core")
+    return [statistics.median(getattr(each, field) for each in rounds) for field in fields]
+
+
+def table(found: dict[str, list[float]], clients: int) -> str:
     rows = [
-        f"| way | p50, 1 client | p99 | requests/s, {flags.clients} clients | requests/s per core |",
+        f"| way | p50, 1 client | p99 | requests/s, {clients} clients | requests/s per core |",
         "|---|---|---|---|---|",
     ]
-    for name, rounds in found.items():
-        p50, p99, rate, per_core = (
-            statistics.median(getattr(each, field) for each in rounds)
-            for field in ("p50_ms", "p99_ms", "rate", "per_core")
-        )
+    for name, (p50, p99, rate, per_core) in found.items():
         rows.append(f"| {name} | {p50:.2f} ms | {p99:.2f} ms | {rate:.0f} | {per_core:.0f} |")
     return "\n".join(rows)
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """Return a free port that neither Ray nor the system chooses for a connection meanwhile."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("0.0.0.0", port))
+            return port
 
 
 if __name__ == "__main__":
