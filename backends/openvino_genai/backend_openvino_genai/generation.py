@@ -18,7 +18,7 @@ _FINISHES = {GenerationFinishReason.STOP: "stop", GenerationFinishReason.LENGTH:
 
 
 class GenAiGeneration:
-    """A generation of StepLoop, on whose thread all methods but `cancel` run.
+    """A generation of StepLoop, on whose thread all methods but `cancel` run; it is made on any thread.
 
     over   whether no further event is emitted: it is cancelled, or has ended
     """
@@ -33,6 +33,9 @@ class GenAiGeneration:
         self._emit = emit
         self._handle: Any = None
         self._text = TokenText(pipeline.tokenizer.text, pipeline.tokenizer.pieces)
+        # Here, and not on the thread of the steps, where a call of the tokenizer holds up all generations.
+        # Behind a known text, most first tokens need none.
+        self._text.follow(prompt)
         self._stops = StopStrings(sampling.stop) if sampling.stop else None
         self._logprobs = sampling.logprobs is not None
 
