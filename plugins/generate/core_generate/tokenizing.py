@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from core.errors import CoreError, Kind, internal, unavailable
 from core_generate.engine import Engine
 
 _MOST_THREADS = 2  # of one model
+_MOST_ASKED = 1000  # texts of one model that are tokenized or wait for it
 _PART = 65_536  # tokens that are read in some milliseconds
 
 Result = TypeVar("Result")
@@ -34,12 +35,18 @@ class Tokenizer:
         self.key = name, version, loop
         self._name = name
         self._engine = engine
+        self._is_closed = False
+        self._asked = 0  # texts that are tokenized or wait for it
         # Not those of other tasks: neither waits for the other. They start with the first text.
         self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix=f"{name}-tokens")
         _OPEN[id(self)] = self
 
     def close(self) -> None:
-        """Wait for what runs; call this before the engine is closed. Any thread, also more than once."""
+        """Wait for what runs; what has not begun fails. Any thread, also more than once.
+
+        Call this before the engine is closed.
+        """
+        self._is_closed = True
         _OPEN.pop(id(self), None)
         self._threads.shutdown()
 
@@ -47,7 +54,7 @@ class Tokenizer:
         """Return the tokens of a text, int32[tokens]; `special` as of Engine.tokenize.
 
         Raises the CoreError of the engine, UNSUPPORTED if it does not tokenize, and UNAVAILABLE if the model
-        is unloaded meanwhile.
+        is unloaded meanwhile, or if 1,000 texts wait already.
         """
         return await self._run(lambda: _array(self._engine.tokenize(text, special)))
 
@@ -56,12 +63,15 @@ class Tokenizer:
         return await self._run(lambda: self._engine.detokenize(tokens))
 
     async def _run(self, work: Callable[[], Result]) -> Result:
+        if self._asked >= _MOST_ASKED:
+            raise unavailable(
+                f"{_MOST_ASKED:,} texts wait for the tokenizer of model '{self._name}', which is the most: "
+                "try again later"
+            )
+        waiting = [work]
+        self._asked += 1
         try:
-            future = self._threads.submit(work)
-        except RuntimeError:  # the threads have ended
-            raise unavailable(f"model '{self._name}' is unloaded") from None
-        try:
-            return await asyncio.wrap_future(future)
+            return await asyncio.wrap_future(self._submit(waiting))
         except CoreError:
             raise
         except NotImplementedError as refused:
@@ -70,6 +80,24 @@ class Tokenizer:
             raise internal(
                 f"the engine of model '{self._name}' failed: {type(error).__name__}: {error}"
             ) from error
+        finally:
+            self._asked -= 1
+            waiting.clear()  # the queue of the threads keeps cancelled work, but not its text
+
+    def _submit(self, waiting: list[Callable[[], Result]]) -> Future[Result]:
+        try:
+            return self._threads.submit(self._begin, waiting)
+        except RuntimeError:  # the threads have ended
+            raise self._unloaded() from None
+
+    def _begin(self, waiting: list[Callable[[], Result]]) -> Result:
+        """Do what waits. On a thread."""
+        if self._is_closed:
+            raise self._unloaded()
+        return waiting[0]()
+
+    def _unloaded(self) -> CoreError:
+        return unavailable(f"model '{self._name}' is unloaded")
 
 
 _OPEN: dict[int, Tokenizer] = {}  # by id
