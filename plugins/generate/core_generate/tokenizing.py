@@ -59,8 +59,10 @@ class Tokenizer:
         return await self._run(lambda: _array(self._engine.tokenize(text, special)))
 
     async def detokenize(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens. Raises CoreError as `tokenize`."""
-        return await self._run(lambda: self._engine.detokenize(tokens))
+        """Return the text of tokens, ? in the place of a lone surrogate. Raises CoreError as `tokenize`."""
+        return await self._run(
+            lambda: self._engine.detokenize(tokens).encode(errors="replace").decode()
+        )
 
     async def _run(self, work: Callable[[], Result]) -> Result:
         if self._asked >= _MOST_ASKED:

@@ -83,6 +83,22 @@ def test_errors_of_an_engine_are_those_of_its_model(serve):
     assert (failed.value.kind, refused.value.kind) == (Kind.INTERNAL, Kind.UNSUPPORTED)
 
 
+class Halving(Letters):
+    def detokenize(self, tokens):
+        return "a\ud800b"
+
+
+class HalvingModel(LettersModel):
+    def make_engine(self):
+        return Halving()
+
+
+def test_a_text_of_an_engine_has_no_lone_surrogates(serve):
+    served = serve(backend=engine_backend(HalvingModel))
+
+    assert served._call(of(served).detokenize([1])) == "a?b"
+
+
 class Blocked(Letters):
     """Tokenizes a text when `go` is set.
 
