@@ -109,8 +109,7 @@ class CallsParser(ToolCallParser):
         return self._take()
 
     def end(self) -> list[Piece]:
-        reader = self._reader
-        if self._read == self._calls and not (self._has_call or (reader and reader.begun)):
+        if self._read == self._calls and self._may_be_content:
             self._add_content(self._raw + self._pending)
         elif self._read in (self._content, self._start):
             self._add_content(self._pending)
@@ -118,6 +117,13 @@ class CallsParser(ToolCallParser):
             self._pieces.append(Content(self._space))
         self._pending = self._raw = self._space = ""
         return self._take()
+
+    @property
+    def _may_be_content(self) -> bool:
+        """Return whether `_raw` and `_pending` become content if the text of calls ends here."""
+        if reader := self._reader:
+            return not (reader.begun or (self._is_marked and self._has_call))
+        return not self._has_call
 
     # Sink of the readers.
 

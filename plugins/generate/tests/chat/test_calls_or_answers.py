@@ -152,6 +152,9 @@ def test_an_answer_behind_a_call_is_content():
     for places in ([], range(100)):
         whole = parsed(TOOLS, call + '; {"note": 1}', places)
         assert (calls_of(whole), whole.content) == ([("now", {})], '{"note": 1}')
+        for cut in ('{"name": "add"', '{"arguments": {"a": 1}, "na', "{"):
+            ended = parsed(TOOLS, f"{call}; {cut}", places)
+            assert (calls_of(ended), ended.content) == ([("now", {})], cut)
 
 
 CUTS = st.lists(st.integers(0, 120), max_size=20)
