@@ -5,14 +5,16 @@ An engine in this process tokenizes at once; another one by a request with the p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from core_generate.tokenizing import Tokenizer, tokenizer_of
 
 from core.dtypes import BYTES, INT32
-from core.errors import invalid
+from core.errors import DeadlineExceeded, invalid
 from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.adapter import TEXT, TOKENS
@@ -23,6 +25,8 @@ from frontends.http.services.traced import submit
 if TYPE_CHECKING:
     from core.response import InferenceResponse
     from core.server import InferenceServer
+
+Result = TypeVar("Result")
 
 
 def check_engine(name: str, info: EngineInfo) -> None:
@@ -39,10 +43,10 @@ async def tokenized(
 ) -> Any:
     """Return the tokens of a text, INT32[tokens]. With `special`, they include those around a prompt.
 
-    Raises the CoreError of the model.
+    Raises the CoreError of the model, and DeadlineExceeded at the client's timeout.
     """
     if (tokenizer := _tokenizer(server, call, model)) is not None:
-        return await tokenizer.tokenize(text, special)
+        return await _timely(call.deadline_ns, tokenizer.tokenize(text, special))
     tensor = Tensor(TEXT, BYTES, (1,), array=np.array([text.encode()], object))
     request = InferenceRequest(model, {TEXT: tensor})
     request.parameters |= {"task": "tokenize", "special": special}
@@ -53,9 +57,9 @@ async def tokenized(
 async def detokenized(
     server: InferenceServer, call: HttpRequest, model: str, tokens: Sequence[int]
 ) -> str:
-    """Return the text of tokens. Raises the CoreError of the model."""
+    """Return the text of tokens. Raises CoreError as `tokenized`."""
     if (tokenizer := _tokenizer(server, call, model)) is not None:
-        return await tokenizer.detokenize(tokens)
+        return await _timely(call.deadline_ns, tokenizer.detokenize(tokens))
     tensor = Tensor(TOKENS, INT32, (len(tokens),), array=np.array(tokens, np.int32))
     request = InferenceRequest(model, {TOKENS: tensor})
     request.parameters["task"] = "detokenize"
@@ -79,6 +83,16 @@ def _tokenizer(server: InferenceServer, call: HttpRequest, model: str) -> Tokeni
     request.id = call.headers.get("X-Request-Id", "")
     call.asked = call.asked or request
     return found
+
+
+async def _timely(deadline_ns: int, answer: Awaitable[Result]) -> Result:
+    """Return what `answer` returns. At the deadline, cancel it and raise DeadlineExceeded; 0 for none."""
+    if not deadline_ns:
+        return await answer
+    try:
+        return await asyncio.wait_for(answer, (deadline_ns - time.monotonic_ns()) / 1e9)
+    except asyncio.TimeoutError:
+        raise DeadlineExceeded from None
 
 
 async def _response(

@@ -1,5 +1,7 @@
 """/tokenize and /detokenize over the engine letters, whose tokens are bytes; 256 begins a text."""
 
+import threading
+
 import pytest
 from frontend_openai import tokens
 
@@ -116,3 +118,23 @@ def test_an_engine_in_another_process_is_asked_by_requests(asked, monkeypatch):
 
     assert asked(TOKENIZE, {"model": "letters", "prompt": "ab"})[1]["tokens"] == [256, 97, 98]
     assert asked(DETOKENIZE, {"model": "letters", "tokens": [97]}) == (200, {"prompt": "a"})
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [(TOKENIZE, {"prompt": "ab"}), (DETOKENIZE, {"tokens": [97, 98]})]
+)
+def test_a_deadline_ends_the_wait_for_tokens(asked, monkeypatch, path, body):
+    from backend_testing.letters import Letters
+
+    body, go = {"model": "letters", **body}, threading.Event()
+    assert asked(path, body, {"grpc-timeout": "20S"})[0] == 200
+    assert asked(path, body, {"grpc-timeout": "soon"})[0] == 400
+    for name in ("tokenize", "detokenize"):
+        monkeypatch.setattr(Letters, name, lambda *_: go.wait(20))
+
+    try:
+        status, found = asked(path, body, {"grpc-timeout": "200m"})
+    finally:
+        go.set()
+
+    assert (status, found["error"]["message"]) == (504, "Deadline Exceeded")
