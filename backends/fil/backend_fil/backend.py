@@ -30,6 +30,7 @@ class FilModel(Model):
     """One model version. Its forest does not change after load, so all instances share it.
 
     forest        on the CPU. GPU instances use it for small batches and Shapley values
+    threshold     probability above which class 1 is predicted, on every device
     row_shapes    output name → output shape of one row
     features      values of an input row
     """
@@ -37,6 +38,7 @@ class FilModel(Model):
     forest: Forest
     settings: Settings
     answers: Answers
+    threshold: float
     row_shapes: dict[str, tuple[int, ...]]
     features: int
     _treelite: treelite.Model | None
@@ -66,13 +68,14 @@ class FilModel(Model):
             for name, each in dims.items()
         }
         self.features = description.features
+        self.threshold = threshold_of(model, self.config, self.settings)
         self.forest = read_forest(
             model,
             description,
             self.name,
             link=self.answers.link,
             form=self.answers.form,
-            threshold=threshold_of(model, self.config, self.settings),
+            threshold=self.threshold,
             with_cover=SHAP in outputs,
         )
         if SHAP in outputs and self.forest.depth > DEEPEST_SHAP:
@@ -101,7 +104,9 @@ class FilModel(Model):
             path, kind = model_file(self.config, self.path, self.settings)
             allowed = self.settings.allow_unknown_field
             self._treelite = load(path, kind, self.name, allow_unknown_field=allowed)
-        return open_on_gpu(self._treelite, device, self.settings, self.answers, self.name)
+        return open_on_gpu(
+            self._treelite, device, self.settings, self.answers, self.threshold, self.name
+        )
 
     def memory_usage(self) -> list[MemoryUsage]:
         """Return the memory of the forest on the CPU. nvForest does not report its memory on a GPU."""

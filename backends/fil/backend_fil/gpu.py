@@ -54,10 +54,16 @@ def classes_of(values: np.ndarray, answers: Answers, threshold: float) -> np.nda
 
 
 def open_on_gpu(
-    model: treelite.Model, device: Device, settings: Settings, answers: Answers, name: str
+    model: treelite.Model,
+    device: Device,
+    settings: Settings,
+    answers: Answers,
+    threshold: float,
+    name: str,
 ) -> GpuForest:
     """Copy a forest to a GPU.
 
+    threshold   as on the CPU: the parameter, or that of the file
     Raises CoreError(UNSUPPORTED) if nvForest is not installed, and CoreError(INTERNAL) with its error if it
     cannot load the forest.
     """
@@ -87,4 +93,4 @@ def open_on_gpu(
             f"model '{name}': nvForest {version} cannot place the forest on {device}: {error}; "
             "use instance_group { kind: KIND_CPU }"
         ) from error
-    return GpuForest(forest, answers, settings.threshold)
+    return GpuForest(forest, answers, threshold)

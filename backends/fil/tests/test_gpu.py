@@ -1,11 +1,16 @@
 """Forests on a GPU, by nvForest."""
 
 import importlib.util
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import treelite
+from backend_fil import backend
 from backend_fil.answers import Answers
+from backend_fil.backend import FilModel
 from backend_fil.gpu import open_on_gpu
 from backend_fil.settings import settings_of
 
@@ -15,6 +20,7 @@ from core.devices.visible import gpus
 from core.errors import CoreError, Kind
 
 ON_GPU = "max_batch_size: 1000 instance_group [{ kind: KIND_GPU }]"
+CATBOOST = Path(__file__).parent / "data" / "catboost"
 has_nvforest = importlib.util.find_spec("nvforest") is not None
 
 
@@ -27,11 +33,42 @@ def test_a_gpu_without_nvforest_is_an_error_with_the_package_to_install(forests)
     with pytest.raises(
         CoreError, match=r"model 'm': an instance on gpu:1 needs nvForest"
     ) as caught:
-        open_on_gpu(model, Device("GPU", 1), settings, Answers("identity", "values", 1), "m")
+        open_on_gpu(model, Device("GPU", 1), settings, Answers("identity", "values", 1), 0.5, "m")
 
     assert caught.value.kind is Kind.UNSUPPORTED
     assert "nvforest-cu13" in caught.value.message
     assert "KIND_CPU" in caught.value.message
+
+
+def on_the_cpu(model, **options):
+    """Stand in for nvforest.load_from_treelite_model: probabilities of treelite."""
+
+    def predict(rows):
+        return treelite.gtil.predict(model, rows).reshape(len(rows), -1)
+
+    return SimpleNamespace(predict_proba=predict)
+
+
+@pytest.mark.parametrize(("parameter", "threshold"), [({}, 0.3), ({"threshold": "0.6"}, 0.6)])
+def test_the_threshold_of_a_file_of_catboost_counts_on_a_gpu(
+    monkeypatch, tmp_path, parameter, threshold
+):
+    library = SimpleNamespace(load_from_treelite_model=on_the_cpu)
+    monkeypatch.setitem(sys.modules, "nvforest", library)
+    (tmp_path / "model.cbm").write_bytes((CATBOOST / "threshold.cbm").read_bytes())
+    expected = np.load(CATBOOST / "expected.npz")
+    model = FilModel()
+    model.name, model.path, model.config = "m", tmp_path, ModelConfig(name="m")
+    for name, value in parameter.items():
+        model.config.parameters[name].string_value = value
+    backend.complete(model.config, tmp_path, backend)
+    model.load()
+
+    found = model.on_gpu(Device("GPU", 0)).predict(expected["rows"])
+
+    probability = expected["threshold.probabilities"][:, 1]
+    assert (probability > 0.3).sum() > (probability > 0.5).sum() > (probability > 0.6).sum()
+    np.testing.assert_array_equal(found[:, 0], probability > threshold)
 
 
 @pytest.mark.gpu
