@@ -114,6 +114,8 @@ def test_letters_are_drawn_by_their_probability():
         ({"enum": [3, 4]}, 3),
         ({"type": ["integer", "null"], "minimum": 5}, 5),
         ({"type": "array", "items": {"type": "boolean"}, "minItems": 2}, [False, False]),
+        ({"type": "array", "items": {"type": "boolean"}, "minItems": 2.0}, [False, False]),
+        ({"type": "array", "items": {"$ref": "#"}}, []),
         (
             {
                 "properties": {"x": {"$ref": "#/$defs/y"}},
@@ -132,6 +134,23 @@ def test_a_document_for_a_schema(generate, schema, document):
     assert json.loads(found.text) == document
 
 
+def pair(name):
+    """Return the schema of an object whose two members are of a definition."""
+    found = {"$ref": f"#/$defs/{name}"}
+    return {"properties": {"x": found, "y": found}, "required": ["x", "y"], "type": "object"}
+
+
+# 24 levels of two members: 16 million objects.
+TREE = {**pair(0), "$defs": {**{str(at): pair(at + 1) for at in range(23)}, "23": {}}}
+
+
+def cube(schema):
+    """Return the schema of 1000 lists of 1000 lists of 1000 values of a schema."""
+    for _ in range(3):
+        schema = {"type": "array", "items": schema, "minItems": 1000}
+    return schema
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
@@ -145,8 +164,21 @@ def test_a_document_for_a_schema(generate, schema, document):
         ({"anyOf": [3]}, r"schema.anyOf\[0\]: expected an object, found 3"),
         ({"properties": 3}, "schema.properties: expected an object, found 3"),
         ({"required": "x"}, "schema.required: expected a list"),
-        ({"type": "array", "minItems": "2"}, 'minItems: expected an integer from 0 on, found "2"'),
-        ({"type": "string", "minLength": -1}, "minLength: expected an integer from 0 on, found -1"),
+        (
+            {"type": "array", "minItems": "2"},
+            'schema: minItems is "2", expected an integer from 0 on',
+        ),
+        (
+            {"type": "array", "minItems": 2.5},
+            "schema: minItems is 2.5, expected an integer from 0 on",
+        ),
+        (
+            {"type": "string", "minLength": -1},
+            "schema: minLength is -1, expected an integer from 0 on",
+        ),
+        (TREE, "schema: its smallest document has more than 100,000 values"),
+        (cube({"type": "null"}), "schema: its smallest document has more than 100,000 values"),
+        (cube({"const": "a"}), "schema: its smallest document has more than 100,000 values"),
     ],
 )
 def test_a_schema_that_cannot_be_followed_is_refused(schema, message):
