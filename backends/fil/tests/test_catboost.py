@@ -200,6 +200,27 @@ def test_leaves_outside_of_the_file_are_refused(tmp_path):
         content_of(path, "catboost_json")
 
 
+def reshape_weights(tree):
+    """Give a tree of JSON weights of another shape."""
+    if "leaf_weights" in tree:
+        tree["leaf_weights"] = [[each] for each in tree["leaf_weights"]]
+    elif "value" in tree:
+        tree["weight"] = [tree["weight"]]
+    else:
+        reshape_weights(tree["left"])
+        reshape_weights(tree["right"])
+
+
+@pytest.mark.parametrize(("name", "trees"), [("binary", "oblivious_trees"), ("leafwise", "trees")])
+def test_weights_that_are_no_numbers_are_refused(serve, name, trees):
+    found = json.loads(file(name, "catboost_json").read_bytes())
+    reshape_weights(found[trees][0])
+    changed = json.dumps(found)
+
+    with pytest.raises(CoreError, match="leaves have weights of the shape"):
+        serve(lambda folder: (folder / "catboost.json").write_text(changed))
+
+
 def test_a_fresh_model_of_catboost(serve, tmp_path):
     """With catboost, which CI does not install: 300 trees, and rows that the training has not seen."""
     catboost = pytest.importorskip("catboost", reason="catboost is not installed")

@@ -115,7 +115,7 @@ def symmetric_tree(bins: np.ndarray, values: np.ndarray, weights: np.ndarray | N
     bins      comparison of each level. The first one is the lowest bit of the number of a leaf
     values    FP64[2 ** levels, dimension]
     weights   FP64[2 ** levels], or None
-    Raises Damaged if the number of leaves is another one.
+    Raises Damaged if the number of leaves is another one, and for weights of another shape.
     """
     levels = len(bins)
     leaves = len(values)
@@ -130,8 +130,7 @@ def symmetric_tree(bins: np.ndarray, values: np.ndarray, weights: np.ndarray | N
         asked[(1 << level) - 1 : (2 << level) - 1] = each
     every = None
     if weights is not None:
-        if len(weights) != leaves:
-            raise Damaged(f"a tree of {leaves} leaves has {len(weights)} weights")
+        _check_weights(weights, leaves)
         sums = [weights]
         for _ in range(levels):
             sums.append(sums[-1].reshape(-1, 2).sum(axis=1))
@@ -150,7 +149,7 @@ def tree_of_nodes(
     rows      INT64[nodes], index of the node's leaf, if it has one
     values    FP64[leaves, dimension] of all trees
     weights   FP64[leaves] of all trees, or None
-    Raises Damaged for a child or leaf that does not exist.
+    Raises Damaged for a child or leaf that does not exist, and for weights of another shape.
     """
     nodes = np.arange(len(steps))
     inner = (steps[:, 0] != 0) | (steps[:, 1] != 0)
@@ -169,9 +168,15 @@ def tree_of_nodes(
     left, right = np.concatenate([children, none]).astype(np.int32).T
     every = None
     if weights is not None:
+        _check_weights(weights, len(values))
         every = _with_sums(np.where(is_leaf, weights[of_leaf], 0.0), left, right)
     asked = np.concatenate([bins, np.zeros(len(added), bins.dtype)]).astype(np.int32)
     return Tree(left, right, asked, values[of_leaf], every)
+
+
+def _check_weights(weights: np.ndarray, leaves: int) -> None:
+    if weights.shape != (leaves,):
+        raise Damaged(f"{leaves} leaves have weights of the shape {list(weights.shape)}")
 
 
 def _with_sums(weights: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
