@@ -31,7 +31,7 @@ TEXT, TOKENS, IMAGES, AUDIO = "text_input", "prompt_token_ids", "image", "audio"
 MESSAGES, TOOLS = "messages", "tools"
 SAMPLING, STREAM, WITHOUT_PROMPT = "sampling_parameters", "stream", "exclude_input_in_output"
 _OUTPUT = "text_output"
-_LOG_PROBS = "return_log_probs"  # of TensorRT-LLM
+_LOG_PROBS, _SCORE = "return_log_probs", "cum_log_probs"  # input and output of TensorRT-LLM
 
 # Field → the name that an engine's `supports` has for it, where they differ.
 _ABILITIES = {
@@ -86,7 +86,9 @@ class TextModel:
         self._inputs = signature.inputs
         self._has_json = SAMPLING in self._inputs
         # Whether it gives the score of a text as TensorRT-LLM's models do.
-        self._scores = _LOG_PROBS in self._inputs and "cum_log_probs" in signature.outputs
+        score = signature.outputs.get(_SCORE)
+        has_score = score is not None and score.dtype.numpy.kind == "f"
+        self._scores = _LOG_PROBS in self._inputs and has_score
         if info.task != GENERATE:
             raise invalid(
                 f"model '{signature.name}' does not generate text: its task is {info.task}"
@@ -137,8 +139,11 @@ class TextModel:
                 del sampling.values[name]
                 continue
             if name == "logprobs" and _LOG_PROBS in self._inputs:
-                what = "this: its log probabilities come without the texts of their tokens"
-                raise self._unable(sampling.sources[name], what)
+                source = sampling.sources[name]
+                what = "its log probabilities come without the texts of their tokens"
+                if source == "best_of":
+                    what = f"it needs an output '{_SCORE}' of floating-point numbers"
+                raise self._unable(source, f"this: {what}")
             raise self._unable(sampling.sources[name])
         if prompt.tokens and TOKENS not in self._inputs:
             raise self._unable("prompt", "prompts of tokens")

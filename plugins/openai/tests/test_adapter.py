@@ -148,6 +148,16 @@ def test_the_best_of_several_texts_needs_the_scores_of_tensorrt_llm():
         request_of(model(TENSORRT_LLM), logprobs_for("best_of"), asked=Asked(score=True))
 
 
+@pytest.mark.parametrize("score", [{}, {"cum_log_probs": "BYTES"}, {"cum_log_probs": "INT32"}])
+def test_the_best_of_several_texts_is_refused_without_an_output_of_scores(score):
+    found = model(SCORED, outputs={"text_output": "BYTES", **score})
+
+    with pytest.raises(FieldError, match=r"best_of: .* needs an output 'cum_log_probs'") as refused:
+        request_of(found, logprobs_for("best_of"), asked=Asked(score=True))
+
+    assert refused.value.param == "best_of"
+
+
 def test_log_probabilities_without_tokens_are_refused():
     found = model(SCORED, outputs=OUTPUTS)
 
