@@ -83,7 +83,7 @@ class PieceReader:
                 tokens = int(tensor.array.flat[0])
             elif name == "logprobs":
                 logprobs = _logprobs_of(tensor)
-            elif name in _SCORES and tensor.count:
+            elif name in _SCORES and tensor.dtype.numpy.kind == "f" and tensor.count:
                 score = float(tensor.array.flat[0])
         return Piece(text, finish, logprobs, prompt_tokens, tokens, score, stop)
 

@@ -191,6 +191,21 @@ def scored(text_input, random_seed=None, return_log_probs=None):
     return {"text_output": np.array([text.encode()], object), "cum_log_probs": scores}
 
 
+def test_an_output_with_the_name_of_a_score_may_have_any_type(open_server, connect):
+    def answer(text_input):
+        words = np.array([b"likely"], object)
+        return {"text_output": text_input, "cum_log_probs": words}
+
+    server, port = open_server()
+    tensors = {"text_output": ("BYTES", [1]), "cum_log_probs": ("BYTES", [1])}
+    server.bind("worded", answer, inputs={"text_input": ("BYTES", [1])}, outputs=tensors)
+
+    status, found = connect(port).ask(COMPLETIONS, {"model": "worded", "prompt": "x"})
+
+    assert status == 200, found
+    assert found["choices"][0]["text"] == "x"
+
+
 def test_the_best_of_several_texts_is_that_with_the_largest_sum_of_log_probabilities(
     open_server, connect
 ):
