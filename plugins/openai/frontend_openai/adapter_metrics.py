@@ -28,6 +28,7 @@ class AdapterMetrics(MetricSource):
     """The adapters of all loaded engines of the server on whose event loop `families` is called.
 
     An engine loads all adapters with its model: each serves at once, and none waits for a place.
+    An adapter with a comma in its name is left out: a gateway would read two names.
     separator   as of --openai-lora-separator
     """
 
@@ -42,6 +43,7 @@ class AdapterMetrics(MetricSource):
             model = each.model
             adapters = model.description.adapters
             names = [f"{model.name}{self._separator}{adapter}" for adapter in adapters]
+            names = [name for name in names if "," not in name]
             labels = {
                 **each.labels,
                 "running_lora_adapters": ",".join(names),

@@ -46,6 +46,10 @@ def test_the_adapters_are_named_as_in_the_field_model(lines, separator):
         assert label in labels
 
 
+def test_a_name_with_a_comma_is_left_out(lines):
+    assert lines(openai_lora_separator=",") == []
+
+
 @pytest.mark.parametrize("options", [{"openai_lora_separator": ""}, {"allow_openai": False}])
 def test_without_adapters_in_the_field_model_there_is_no_gauge(lines, options):
     assert lines(**options) == []
