@@ -221,6 +221,29 @@ def test_weights_that_are_no_numbers_are_refused(serve, name, trees):
         serve(lambda folder: (folder / "catboost.json").write_text(changed))
 
 
+@pytest.mark.parametrize(
+    ("scale_and_bias", "told"),
+    [
+        ([1, [0.5, 0.5]], r"its bias \[0.5, 0.5\] does not fit 1 values"),
+        ([1, [float("nan")]], r"its bias \[nan\] does not fit"),
+        ([float("nan"), [0]], "its scale is nan, a finite number is expected"),
+        ([float("inf"), [0]], "its scale is inf"),
+    ],
+)
+def test_the_check_refuses_a_scale_or_bias_that_a_load_refuses(
+    serve, tmp_path, scale_and_bias, told
+):
+    found = json.loads(file("binary", "catboost_json").read_bytes())
+    found["scale_and_bias"] = scale_and_bias
+    changed = json.dumps(found)
+
+    with pytest.raises(CoreError, match=told):
+        serve(lambda folder: (folder / "catboost.json").write_text(changed))
+
+    with pytest.raises(Unreadable, match=told):
+        header_of(tmp_path / "models" / "m" / "1" / "catboost.json", "catboost_json")
+
+
 def test_a_fresh_model_of_catboost(serve, tmp_path):
     """With catboost, which CI does not install: 300 trees, and rows that the training has not seen."""
     catboost = pytest.importorskip("catboost", reason="catboost is not installed")

@@ -11,18 +11,16 @@ import numpy as np
 import treelite
 from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
-from backend_fil.catboost.content import Bins, Content, Damaged, Tree
+from backend_fil.catboost.content import Bins, Content, Tree
 
 _LESS_OR_EQUAL = 3  # of treelite: a row goes left if feature <= border
 THRESHOLD = "catboost_threshold"  # attribute of a model with a threshold of its own
 
 
 def treelite_model(content: Content) -> treelite.Model:
-    """Return the model. Raises Damaged for trees that do not fit each other, and Refused."""
+    """Return the model. Raises Damaged for a threshold that is no number, and Refused."""
     task, link = content.task
     count, dimension = len(content.trees), content.dimension
-    if content.bias.shape not in ((1,), (dimension,)) or not np.isfinite(content.bias).all():
-        raise Damaged(f"its bias {content.bias.tolist()} does not fit {dimension} values")
     several = dimension > 1
     made: Any = ModelBuilder(
         threshold_type="float64",

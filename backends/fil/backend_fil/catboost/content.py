@@ -69,7 +69,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Content:
-    """A model: `scale` times the sum of the leaves, plus `bias` FP64[dimension]."""
+    """A model: `scale` times the sum of the leaves, plus `bias` FP64[dimension] or FP64[1]."""
 
     bins: Bins
     trees: list[Tree]
@@ -77,6 +77,13 @@ class Content:
     scale: float
     bias: np.ndarray
     info: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        fits = self.bias.shape in ((1,), (self.dimension,))
+        if not fits or not np.isfinite(self.bias).all():
+            raise Damaged(f"its bias {self.bias.tolist()} does not fit {self.dimension} values")
+        if not np.isfinite(self.scale):
+            raise Damaged(f"its scale is {self.scale}, a finite number is expected")
 
     @property
     def loss(self) -> str:
