@@ -29,9 +29,9 @@ FILENAMES = {
     "xgboost_json": "xgboost.json",
     "xgboost_ubj": "xgboost.ubj",
     "lightgbm": "model.txt",
+    "treelite_checkpoint": "checkpoint.tl",
     "catboost": "model.cbm",
     "catboost_json": "catboost.json",
-    "treelite_checkpoint": "checkpoint.tl",
 }
 
 _HEAD_BYTES = 64

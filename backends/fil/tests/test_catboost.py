@@ -143,6 +143,19 @@ def test_a_file_under_another_name_is_recognised_by_its_content(serve, kind):
     np.testing.assert_array_equal(found, EXPECTED["binary.prediction"])
 
 
+def test_a_checkpoint_comes_before_a_file_of_catboost(serve, forests):
+    """A folder with both is served as before this backend read files of CatBoost."""
+    rows, labels = forests.tumours()
+    model = forests.xgboost(rows, labels, objective="binary:logistic")
+
+    def fill(folder):
+        copied("binary", "catboost")(folder)
+        copied("binary", "catboost_json")(folder)
+        treelite.frontend.from_xgboost(model).serialize(folder / "checkpoint.tl")
+
+    np.testing.assert_array_equal(serve(fill)(rows), model.inplace_predict(rows) > 0.5)
+
+
 def test_a_kind_that_contradicts_the_file_is_refused(serve):
     content = file("binary", "catboost_json").read_bytes()
 
