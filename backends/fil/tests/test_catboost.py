@@ -114,7 +114,7 @@ def test_the_static_check_says_what_a_load_says(name, kind, tmp_path):
     [
         ("one_hot", "categorical feature"),
         ("counters", "categorical feature"),
-        ("targets", "its loss function 'MultiRMSE' has 2 targets"),
+        ("targets", "its loss function 'MultiRMSE' has 2 values for each row"),
     ],
 )
 def test_what_has_no_numbers_is_refused_by_name(serve, name, told, kind, tmp_path):

@@ -94,12 +94,16 @@ class Content:
 
     @property
     def task(self) -> tuple[str, str]:
-        """Names of treelite for the task and the link function. Raises Refused for several targets."""
+        """Names of treelite for the task and the link function.
+
+        Raises Refused for several values that are no classes.
+        """
         loss = self.loss
         if self.dimension > 1:
             if loss not in _SEVERAL:
                 raise Refused(
-                    f"its loss function '{loss}' has {self.dimension} targets; train a model for each"
+                    f"its loss function '{loss}' has {self.dimension} values for each row, which are no "
+                    "classes; train a model for each value, or serve it by catboost in a Python model"
                 )
             return "kMultiClf", _SEVERAL[loss]
         if loss in _BINARY or "class_params" in self.info:
