@@ -47,29 +47,32 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     document.end()
     if encoder is not None:
         rows, tokens = await embedded(server, call, encoder, [query, *texts], _field_of)
-        scores = _cosines(rows)
+        scores = await off_loop(rows.nbytes, _cosines, rows)
     else:
         embeds = task == "embed"
-        request = _embedding(name, query, texts) if embeds else _ranking(name, query, texts)
+        new_request = _embedding if embeds else _ranking
+        request = await off_loop(len(call.body), new_request, name, query, texts)
         request.id = call.headers.get("X-Request-Id", "")
         call.asked = request
         response = await submit(server, call, request)
-        rows = embedding_rows(response) if embeds else None
-        scores = response.output("scores").array if rows is None else _cosines(rows)
+        if embeds:
+            rows = embedding_rows(response)
+            scores = await off_loop(rows.nbytes, _cosines, rows)
+        else:
+            scores = response.output("scores").array
         tokens = int(response.output("num_input_tokens").array.sum())
     if scores.shape != (len(texts),):
         raise internal(f"model '{name}' has {list(scores.shape)} scores for {len(texts)} texts")
     order = np.argsort(-scores, kind="stable")[:most]
     results = [_result(int(at), float(scores[at]), texts, returns) for at in order]
-    return json_response(
-        {
-            "id": f"rerank-{secrets.token_hex(16)}",
-            "object": "list",
-            "model": name,
-            "results": results,
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-        }
-    )
+    found = {
+        "id": f"rerank-{secrets.token_hex(16)}",
+        "object": "list",
+        "model": name,
+        "results": results,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+    return await off_loop(len(call.body) if returns else 0, json_response, found)
 
 
 def _field_of(number: int) -> str:

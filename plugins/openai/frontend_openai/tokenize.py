@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.server import InferenceServer
 
 _PART = 65_536  # tokens that are written in some milliseconds
-MOST_TOKEN_STRINGS = 4096  # each is a request to the model
+MOST_TOKEN_STRINGS = 4096  # the engine is asked for each one
 
 
 async def tokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -65,7 +65,7 @@ async def detokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse
     call.captures = {"model": name, "version": None}
     tokens = document.take("tokens")
     document.end()
-    if not tokens or not is_tokens(tokens):
+    if not tokens or not await off_loop(len(call.body), is_tokens, tokens):
         raise wrong("tokens", "expected a list of tokens, which are numbers from 0 on")
     return json_response({"prompt": await detokenized(server, call, name, tokens)})
 
@@ -114,7 +114,7 @@ def _rendered(document: Document, messages: Any, model: TextModel) -> str:
 async def _strings(
     server: InferenceServer, call: HttpRequest, name: str, tokens: list[int]
 ) -> list[str]:
-    """Return the text of each token; equal tokens are one request to the model."""
+    """Return the text of each token; the engine is asked once for equal tokens."""
     known: dict[int, str] = {}
     for token in tokens:
         if token not in known:

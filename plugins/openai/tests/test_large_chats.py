@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from frontend_openai import conversation, document, embeddings, rerank, sampling
+from frontend_openai import conversation, document, embeddings, rerank, sampling, tokenize
 
 pytest.importorskip("backend_testing.letters")
 
@@ -103,6 +103,9 @@ def test_the_structure_of_large_tools_is_made_on_another_thread(
         ("/v1/completions", "letters", "prompt", sampling, "_read_structure"),
         ("/v1/embeddings", "vectors", "input", embeddings, "_read_inputs"),
         ("/v1/rerank", "scores", "documents", rerank, "_read_documents"),
+        ("/v1/rerank", "scores", "documents", rerank, "_ranking"),
+        ("/v1/rerank", "scores", "documents", rerank, "json_response"),
+        ("/v1/rerank", "vectors", "documents", rerank, "_embedding"),
         (TOKENIZE, "letters", "prompt", document, "count_values"),
     ],
 )
@@ -114,7 +117,7 @@ def test_a_large_body_is_read_on_another_thread(
     for size in (10, 100_000):
         text = "x" * size
         value = {"messages": [{"role": "user", "content": text}], "documents": [text]}
-        more = {"query": "x"} if field == "documents" else {}
+        more = {"query": "x", "return_documents": True} if field == "documents" else {}
         # A text that is longer than the context is refused by the model, after it is read.
         status, found = connect(letters[1]).ask(
             path, {"model": model, field: value.get(field, text), **more}
@@ -124,6 +127,28 @@ def test_a_large_body_is_read_on_another_thread(
     small, large = names
     assert not small.startswith("http")
     assert large.startswith("http")
+
+
+def test_many_tokens_are_checked_on_another_thread(letters, connect, threads):
+    names = threads(tokenize, "is_tokens")
+
+    for size in (10, 100_000):
+        body = {"model": "letters", "tokens": [97] * size}
+        status, found = connect(letters[1]).ask("/detokenize", body)
+        assert (status, found) == (200, {"prompt": "a" * size})
+
+    assert [each.startswith("http") for each in names] == [False, True]
+
+
+def test_the_cosines_of_many_documents_are_computed_on_another_thread(letters, connect, threads):
+    names = threads(rerank, "_cosines")
+
+    for count in (10, 1000):
+        body = {"model": "vectors", "query": "x", "documents": ["ab"] * count}
+        status, found = connect(letters[1]).ask("/v1/rerank", body)
+        assert (status, len(found["results"])) == (200, count)
+
+    assert [each.startswith("http") for each in names] == [False, True]
 
 
 def test_many_large_embeddings_are_written_on_another_thread(letters, connect, threads):
