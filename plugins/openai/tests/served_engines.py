@@ -43,7 +43,9 @@ class Served:
         ) else None  # fmt: skip
         self.can = None if info is None else {*info["supports"], "max_tokens", "stop", "counts"}
         self.address = f"http://127.0.0.1:{port}"
-        openai, anthropic = map(pytest.importorskip, ("openai", "anthropic"))
+        import anthropic
+        import openai
+
         self.openai = openai.OpenAI(base_url=f"{self.address}/v1", api_key="none", max_retries=0)
         self.anthropic = anthropic.Anthropic(base_url=self.address, api_key="none", max_retries=0)
 
@@ -121,7 +123,12 @@ def write_model(kind, folder):
 
 @contextlib.contextmanager
 def serve(kind, models):
-    """Serve a model of ENGINES, whose files are written into the empty folder `models`."""
+    """Serve a model of ENGINES, whose files are written into the empty folder `models`.
+
+    Skip without the packages of the clients, the backend or its model.
+    """
+    for package in ("openai", "anthropic"):
+        pytest.importorskip(package)  # before the engine is loaded
     if kind != "python":
         folder = models / "m" / "1"
         folder.mkdir(parents=True)
