@@ -57,6 +57,8 @@ def _of_catboost(path: Path, kind: str) -> Description | None:
         content = content_of(path, kind)
     except Damaged as error:
         raise Unreadable(str(error)) from None
+    except MemoryError:
+        raise Unreadable("there is not enough memory") from None
     several = content.dimension > 1
     return Description(
         features=content.bins.features,

@@ -6,6 +6,7 @@ CatBoost only adds fields at the end.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ _COLUMN, _ID = 1, 2
 _FLOAT_COLUMN, _BORDERS, _MISSING = 2, 3, 5
 _AS_TRUE = 2  # a missing value is above every border
 _USED = 3
+_MOST_NAMES = 10  # in an error
 
 
 def read(content: bytes) -> Content:
@@ -49,31 +51,51 @@ def read(content: bytes) -> Content:
     dimension = trees.whole(_DIMENSION, 0)
     if not 0 < dimension < 1 << 16:
         raise Damaged(f"its trees have {dimension} values for each leaf")
-    bins = _bins(trees)
+    bins = _bins(trees, size)
     biases = trees.array(_BIASES, "<f8")
     bias = biases if len(biases) else np.full(1, trees.number(_BIAS, "<d", 0))
-    info: dict[str, Any] = {each.text(0): each.text(1) for each in root.tables(_INFO)}
     return Content(
         bins=bins,
         trees=_Trees(trees, dimension, _splits(trees, bins)).all(),
         dimension=dimension,
         scale=trees.number(_SCALE, "<d", 1),
         bias=bias,
-        info=info,
+        info=_info(root, size),
     )
 
 
-def _bins(trees: Table) -> Bins:
-    """Return the comparisons of numbers, which come first among all."""
+def _info(root: Table, size: int) -> dict[str, Any]:
+    """Return the texts of a file of `size` bytes by their names. Raises Damaged if they overlap."""
+    found: dict[str, Any] = {}
+    length = 0
+    for each in root.tables(_INFO):
+        name, text = each.text(0), each.text(1)
+        if (length := length + len(name) + len(text)) > size:
+            raise Damaged(f"its texts overlap: they are longer than its {size} bytes")
+        found[name] = text
+    return found
+
+
+def _bins(trees: Table, size: int) -> Bins:
+    """Return the comparisons of numbers, which come first among all.
+
+    Raises Damaged if their borders overlap: a small file could have any number of them.
+
+    size   of the file, in bytes
+    """
     columns, borders, missing_left = [], [], []
-    features = 0
+    features = count = 0
     for each in trees.tables(_FLOATS):
         column = each.whole(_FLOAT_COLUMN, -1)
+        features = max(features, column + 1)
         found = each.array(_BORDERS, "<f4")
+        if not len(found):
+            continue
+        if 4 * (count := count + len(found)) > size:
+            raise Damaged(f"its borders overlap: they are longer than its {size} bytes")
         columns.append(np.full(len(found), column, np.int32))
         borders.append(found.astype(np.float64))
         missing_left.append(np.full(len(found), each.number(_MISSING, "<b", 0) != _AS_TRUE))
-        features = max(features, column + 1)
     for field in (_CATEGORICAL, _TEXTS, _EMBEDDINGS):
         for each in trees.tables(field):
             features = max(features, each.whole(_COLUMN, -1) + 1)
@@ -94,13 +116,13 @@ def _splits(trees: Table, bins: Bins) -> np.ndarray:
             ("text feature", _TEXTS, _USED),
             ("embedding feature", _EMBEDDINGS, _USED + 1),
         )
-        used = [
+        used = (
             f"the {kind} '{each.text(_ID) or each.whole(_COLUMN, -1)}'"
             for kind, field, is_used in kinds
             for each in trees.tables(field)
             if each.number(is_used, "<b", 1)
-        ]
-        raise refused_features(used)
+        )
+        raise refused_features(list(islice(used, _MOST_NAMES)))
     return splits
 
 
@@ -152,7 +174,12 @@ class _Trees:
         parts = [
             slice(end - size, end) for end, size in zip(ends, self._sizes.tolist(), strict=True)
         ]
-        return [
-            tree_of_nodes(steps[part], self._splits[part], rows[part], self._values, self._weights)
-            for part in parts
-        ]
+        found, leaves = [], 0
+        for part in parts:
+            tree = tree_of_nodes(
+                steps[part], self._splits[part], rows[part], self._values, self._weights
+            )
+            if (leaves := leaves + int((tree.left < 0).sum())) > len(self._values):
+                raise Damaged(f"its trees share the {len(self._values)} leaves of the file")
+            found.append(tree)
+        return found

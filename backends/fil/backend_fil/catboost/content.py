@@ -173,6 +173,8 @@ def tree_of_nodes(
         raise Damaged(f"a tree of {len(steps)} nodes has children outside of it")
     of_leaf = np.concatenate([np.where(inner, -1, rows), rows[added]])
     is_leaf = np.concatenate([~inner, np.ones(len(added), bool)])
+    if is_leaf.sum() > len(values):
+        raise Damaged(f"a tree has {is_leaf.sum()} leaves, the file has {len(values)}")
     if (of_leaf[is_leaf] < 0).any() or (of_leaf[is_leaf] >= len(values)).any():
         raise Damaged(f"a tree has leaves that are not among the {len(values)} of the file")
     none = np.full((len(added), 2), -1)
