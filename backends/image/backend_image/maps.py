@@ -65,7 +65,8 @@ class Keypoints(RequestStage):
         if geometry is not None:
             points = Geometry.of(geometry).original(points)
         if self._sigmoid:
-            score = 1 / (1 + np.exp(-score.astype(np.float64)))
+            with np.errstate(over="ignore"):  # the sigmoid of a very low value is 0
+                score = 1 / (1 + np.exp(-score.astype(np.float64)))
         return np.concatenate([points, score[:, None]], axis=1).astype(np.float32)
 
 

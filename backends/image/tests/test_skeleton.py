@@ -8,6 +8,8 @@ import pytest
 from backend_image.draw import colour_of
 from PIL import Image
 
+pytest_plugins = ["core_testing.plugin"]
+
 LINES = [[0, 1], [1, 2]]
 
 
@@ -47,6 +49,15 @@ def test_maps_with_the_points_last_are_read(serve):
             assert abs(x / 4 - left) <= 0.25
             assert abs(y / 4 - top) <= 0.25
             np.testing.assert_allclose(score, 1 / (1 + np.exp(-each.max())), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error:overflow")
+def test_the_sigmoid_of_very_low_values_is_0_without_a_warning(serve):
+    served = serve([{"keypoints": {"input_size": [48, 36], "sigmoid": True}}])
+
+    found = served.ask(heatmaps=np.full((1, 2, 12, 9), -1e5, np.float32))["keypoints"]
+
+    assert found[0, :, 2].tolist() == [0, 0]
 
 
 def test_lines_and_points_are_those_of_opencv(drawn):
