@@ -61,6 +61,10 @@ class Entry:
     in_processes: bool = False
 
 
+# What is known before the first load: a stamp that no files have
+_NOTHING: tuple[str, Need, bool] = ("", Need({}, {}), False)
+
+
 class Account:
     """All entries of one process. Loop thread."""
 
@@ -92,21 +96,26 @@ class Account:
     def learn(self, version: ModelVersion, entry: Entry, peak: Bytes) -> None:
         """Remember what a load took, for the next one of the same files.
 
+        What an earlier load of these files has told of other devices stays, unless this load tells all.
         peak   device → bytes at the highest moment; empty if it is not known
         """
         if not entry.known:
             return
+        stamp, is_all = _stamp(version), entry.exact
         kept = {device: entry.bytes.get(device, 0) for device in entry.known}
+        old_stamp, old, old_is_all = self._known.get((version.key, version.version), _NOTHING)
+        if not is_all and stamp == old_stamp:
+            kept, peak, is_all = {**old.kept, **kept}, {**old.peak, **peak}, old_is_all
         need = Need({device: max(size, peak.get(device, 0)) for device, size in kept.items()}, kept)
-        self._known[version.key, version.version] = (_stamp(version), need, entry.exact)
+        self._known[version.key, version.version] = (stamp, need, is_all)
 
     def need(self, version: ModelVersion, settings: ModelMemory) -> Need:
         """Return what a load of the version will take: as last time, else the parameter, else by its files.
 
         Blocks shortly: it looks at the sizes of the files.
         """
-        stamp, known, is_all = self._known.get((version.key, version.version), ("", None, False))
-        if known is None or stamp != _stamp(version):
+        stamp, known, is_all = self._known.get((version.key, version.version), _NOTHING)
+        if stamp != _stamp(version):
             return _guess(version, settings)
         if is_all:
             return known

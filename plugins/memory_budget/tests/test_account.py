@@ -72,11 +72,16 @@ def loaded_with(folder, measured):
     (folder / "weights").write_bytes(bytes(1000))
     version = version_of(folder, "instance_group [ { kind: KIND_GPU count: 2 gpus: [ 0 ] } ]")
     account = Account()
+    return account, version, loaded(account, version, measured)
+
+
+def loaded(account, version, measured):
+    """The entry of a version after a load with this measurement."""
     entry = Entry("m", 1, {})
     found = found_out(account.need(version, ModelMemory()), measured, {})
     entry.bytes, entry.source, entry.exact, entry.known = found
     account.learn(version, entry, measured.peak)
-    return account, version, entry
+    return entry
 
 
 def test_the_next_load_needs_what_is_known_of_the_last_one_and_guesses_the_rest(tmp_path):
@@ -96,6 +101,46 @@ def test_after_an_exact_measurement_nothing_is_guessed(tmp_path):
     account, version, _ = loaded_with(tmp_path, measured)
 
     assert account.need(version, ModelMemory()).kept == {"host": 40, "gpu0": 0}
+
+
+BOTH = {"host": 40, "gpu0": 20}
+OF_THE_GPU = Measured({"gpu0": 25}, {"gpu0": 60}, exact=True, known={"gpu0"}, unknown={"host"})
+
+
+@pytest.mark.parametrize(
+    ("measured", "peak", "kept", "other"),
+    [
+        # The peak of a load beside others is not known.
+        (Measured(processes=50), {"host": 90, "gpu0": 30}, {"host": 50, "gpu0": 20}, "gpu0"),
+        (OF_THE_GPU, {"host": 90, "gpu0": 60}, {"host": 40, "gpu0": 25}, "host"),
+    ],
+)
+def test_a_measurement_of_one_device_leaves_what_is_known_of_the_others(
+    tmp_path, measured, peak, kept, other
+):
+    whole = Measured(BOTH, {"host": 90, "gpu0": 30}, exact=True, known=set(BOTH))
+    account, version, _ = loaded_with(tmp_path, whole)
+
+    loaded(account, version, measured)
+    of_these_files = account.need(version, ModelMemory())
+    version.source.shared = "other files"
+    loaded(account, version, measured)
+    of_other_files = account.need(version, ModelMemory())
+
+    assert (of_these_files.peak, of_these_files.kept) == (peak, kept)
+    assert of_other_files.kept[other] == 1100  # a guess
+
+
+def test_an_exact_measurement_replaces_all_that_is_known(tmp_path):
+    both = Measured({"host": 40, "gpu0": 20}, exact=True, known={"host", "gpu0"})
+    account, version, _ = loaded_with(tmp_path, both)
+
+    loaded(
+        account, version, Measured({"host": 30}, {"host": 60}, exact=True, known={"host", "gpu0"})
+    )
+
+    need = account.need(version, ModelMemory())
+    assert (need.peak, need.kept) == ({"host": 60, "gpu0": 0}, {"host": 30, "gpu0": 0})
 
 
 def test_an_estimate_takes_the_place_of_the_guess(tmp_path):
