@@ -39,6 +39,10 @@ def check(tmp_path):
         "import os.path, numpy.linalg, triton_python_backend_utils as pb\nimport library\n" + CLASS,
         "try:\n    import no_such_module\nexcept ImportError:\n    pass\n" + CLASS,
         "import sys\nsys.path.append('/opt/more')\nimport no_such_module\n" + CLASS,
+        "import library\nimport no_such_module\n" + CLASS,
+        "import os\nos.system('pip install it')\nimport no_such_module\n" + CLASS,
+        "import os\nstatus = os.system('pip install it')\nimport no_such_module\n" + CLASS,
+        "from . import other\nimport no_such_module\n" + CLASS,
         CLASS + "        import no_such_module\n",
         "from . import other\nfrom .other import part\n" + CLASS,
         f"# {'-' * 120}\n{CLASS}",
@@ -78,6 +82,10 @@ def test_what_code_may_change_is_left_to_a_load(check, code):
         (CLASS + "del TritonPythonModel\n", "has no class TritonPythonModel: it defines nothing"),
         (f"import os\nimport no_such_module.part\n{CLASS}", "line 2: .* named 'no_such_module'"),
         (f"from no_such_module import part\n{CLASS}", "line 1: .* named 'no_such_module'; install"),
+        (
+            f'"""Text."""\nNAMES = ["a"]\nimport no_such_module\n{CLASS}',
+            "line 3: .* 'no_such_module'",
+        ),
     ],
 )
 def test_what_a_load_refuses_is_an_error(check, code, text):
