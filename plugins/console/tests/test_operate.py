@@ -100,6 +100,29 @@ async def test_a_batch_is_submitted_and_its_results_are_read(served, browse):
     assert browser.problems == []
 
 
+UPLOAD = """async () => {
+  const form = new FormData();
+  form.append("file", new File(['{"INPUT0": [1, 2, 3, 4]}\\n{}\\n'], "night.jsonl"));
+  return (await fetch("v2/models/steady/jobs/files", { method: "POST", body: form })).status;
+}"""
+
+
+async def test_the_results_of_uploaded_files_are_read_with_their_places(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/jobs")
+        status = await page.evaluate(UPLOAD)
+        await page.locator(".job-results li").nth(1).wait_for()
+        results = await page.locator(".job-results summary").all_inner_texts()
+        await page.get_by_role("button", name="Delete").click()
+        await browser.text("No job").wait_for()
+
+    assert status == 202
+    assert results[0] == "#0 night.jsonl:1 OUTPUT0 [1,2,3,4]"
+    assert results[1].startswith("#1 night.jsonl:2 400 ")
+    assert browser.problems == []
+
+
 async def test_a_file_of_requests_is_dropped(served, browse):
     async with browse() as browser:
         page = browser.page

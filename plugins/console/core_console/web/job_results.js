@@ -17,7 +17,7 @@ export async function results(place, job, signal) {
   const save = async () => {
     try {
       const answer = await request(path, { signal });
-      const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: `${job.model}-${job.id}.${job.kind === "batch" ? "jsonl" : extension(answer)}` });
+      const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: `${job.model}-${job.id}.${job.kind === "request" ? extension(answer) : "jsonl"}` });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     } catch (error) {
@@ -29,7 +29,7 @@ export async function results(place, job, signal) {
   const enough = new AbortController();
   signal.addEventListener("abort", () => enough.abort());
   try {
-    if (job.kind !== "batch") return fill(list, await only(await request(path, { signal })));
+    if (job.kind === "request") return fill(list, await only(await request(path, { signal })));
     let shown = 0;
     for await (const line of lines(await request(`${path}?follow=true`, { signal: enough.signal }))) {
       list.append(row(JSON.parse(line)));
@@ -52,10 +52,10 @@ async function only(answer) {
   return h("li", {}, t("{n} that are no JSON", { n: bytes((await answer.blob()).size) }));
 }
 
-function row({ index, status, response }) {
+function row({ index, source, status, response }) {
   const text = JSON.stringify(response);
   const short = response?.error || (response?.outputs || []).map((each) => `${each.name} ${JSON.stringify(each.data ?? null)}`).join("  ").slice(0, 160) || text.slice(0, 160);
-  return h("li", {}, h("details", {}, h("summary", { class: status >= 400 ? "has-errors" : "" }, h("span", { class: "job-index" }, `#${index}`), " ", status >= 400 ? `${status} ` : "", short), h("pre", { class: "code", tabindex: "0" }, JSON.stringify(response, null, 1).slice(0, MOST_SHOWN))));
+  return h("li", {}, h("details", {}, h("summary", { class: status >= 400 ? "has-errors" : "" }, h("span", { class: "job-index" }, `#${index}`), source ? ` ${source}` : "", " ", status >= 400 ? `${status} ` : "", short), h("pre", { class: "code", tabindex: "0" }, JSON.stringify(response, null, 1).slice(0, MOST_SHOWN))));
 }
 
 /** Yield the lines of a Response. */

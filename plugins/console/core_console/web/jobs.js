@@ -109,7 +109,7 @@ class JobCard {
     h("div", { class: "replay-progress" }, h("progress", { max: 1, value: job.progress, "aria-label": t("Progress") }), h("span", {}, t("{n} of {all} requests", { n: count(job.requests.succeeded + job.requests.failed), all: count(job.requests.total) }), job.requests.failed ? h("b", { class: "has-errors" }, ` · ${t("{n} failed", { n: count(job.requests.failed) })}`) : null)),
     h("dl", { class: "job-facts" }, job.caller && [h("dt", {}, t("Caller")), h("dd", {}, job.caller)], time(t("Submitted"), job.created), time(t("Begun"), job.started), time(t("Ended"), job.ended), time(t("Deadline"), job.deadline), time(t("Kept until"), job.expires), h("dt", {}, t("Results")), h("dd", {}, bytes(job.result_bytes)), h("dt", {}, t("Number")), h("dd", {}, h("code", {}, job.id))),
     job.error ? notice(t("The job failed"), job.error, "bad") : null);
-    if (!this.all && (ended || job.kind === "batch")) {
+    if (!this.all && (ended || job.kind !== "request")) {
       if (first || (ended && !this.ended)) results(this.results, job, this.control.signal);
     }
     if (ended && !this.ended && !first) announce(t("The job has ended"));
