@@ -38,6 +38,7 @@ class Folder:
 
     vLLM downloads a model that a name stands for. Here only small files are downloaded with it, to know the
     chat template before the load; what cannot be had counts as absent.
+    Each member that reads a file raises CoreError(INVALID) for a text that cannot be a name.
     """
 
     def __init__(self, place: str, model: str, revision: str = "", download: bool = True):
@@ -141,7 +142,14 @@ class Folder:
             return None
         from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
-        known = try_to_load_from_cache(self._name, name, revision=self._revision)
+        try:
+            known = try_to_load_from_cache(self._name, name, revision=self._revision)
+        except ValueError:
+            if ":" in self._name:  # a form that only vLLM knows, such as s3://…
+                return None
+            raise self.wrong(
+                "is neither a folder beside model.json nor a name at Hugging Face such as 'owner/name'"
+            ) from None
         if known is not None:  # a path, or a mark that the file does not exist
             return Path(known) if isinstance(known, str) else None
         if not self._download:

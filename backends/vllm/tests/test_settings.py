@@ -90,6 +90,23 @@ def test_a_path_that_is_not_there_is_named(version, place):
     assert "it must be a folder beside model.json" in said
 
 
+@pytest.mark.parametrize("place", ["my model", "a/b/c", "owner/name.git"])
+def test_a_text_that_can_be_no_name_is_refused(version, place):
+    pytest.importorskip("huggingface_hub", reason="it knows the form of names")
+    version.write("model.json", {"model": place})
+
+    said = refusal(version)
+
+    assert f"model 'm': '{place}' is neither a folder beside model.json nor a name at" in said
+
+
+@pytest.mark.parametrize("place", ["s3://models/llama", "owner/name:Q4_K_M"])
+def test_a_form_that_only_vllm_knows_is_left_to_it(version, place):
+    version.write("model.json", {"model": place})
+
+    assert settings(version).arguments["model"] == place
+
+
 @pytest.mark.parametrize(
     ("key", "near"),
     [
