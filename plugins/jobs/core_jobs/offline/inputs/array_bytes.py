@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import math
+import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -16,33 +19,73 @@ from core.tensor import Buffer
 
 _MOST_HEAD = 16 << 10  # bytes of an .npy file before its elements
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the length of a header
+# A header as numpy writes it of an array without fields. Others reach no parser: it fails in many ways.
+_ENTRY = (
+    rb"""(?:['"]descr['"]\s*:\s*['"][<>|=]?\w{1,16}(?:\[\w{1,8}\])?['"]"""
+    rb"""|['"]fortran_order['"]\s*:\s*(?:True|False)|['"]shape['"]\s*:\s*\([\dL, ]{0,1500}\))"""
+)
+_HEADER = re.compile(rb"\{\s*" + _ENTRY + rb"(?:\s*,\s*" + _ENTRY + rb"){2}\s*(?:,\s*)?\}\s*")
 _KNOWN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what numpy writes
+_NO_ARCHIVE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError),
+    *(ValueError, OverflowError),  # of offsets below zero, or above all integers
+)
 
 
-def array_in(data: Buffer, source: str) -> np.ndarray:
-    """Return the array in an .npy file, as a view of it. Raises CoreError(INVALID) if it is none."""
-    view = memoryview(data)
-    head = io.BytesIO(view[:_MOST_HEAD])
+class Head(NamedTuple):
+    """What an .npy file says before its elements, in `head_bytes`."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype
+    head_bytes: int
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def head_in(data: Buffer, source: str) -> Head:
+    """Return the head of an .npy file, from all or the first of its bytes. Raises CoreError(INVALID)."""
+    file = io.BytesIO(memoryview(data)[:_MOST_HEAD])
     try:
-        version = npy.read_magic(head)
+        version = npy.read_magic(file)
         if version not in _READERS:
             raise ValueError(
                 f"version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0"
             )
-        shape, is_fortran, dtype = _READERS[version](head)
-        if dtype.hasobject:
-            raise ValueError("its elements are Python objects")
-        count = math.prod(shape)
-        left = view[head.tell() :]
-        if min(shape, default=1) < 0 or count * dtype.itemsize != left.nbytes:
+        header = file.read(int.from_bytes(file.read(_LENGTHS[version]), "little"))
+        if not _HEADER.fullmatch(header):
             raise ValueError(
-                f"{left.nbytes} bytes of elements; expected {count} of {dtype.itemsize} bytes"
+                f"its header is {header[:64]!r}; expected the one that numpy writes of an array of plain "
+                "elements"
             )
+        file.seek(npy.MAGIC_LEN)
+        shape, is_fortran, dtype = _READERS[version](file)
+    except (ValueError, TypeError, SyntaxError, OverflowError) as error:
+        raise _wrong(source, ".npy", error) from None
+    if dtype.hasobject:
+        raise _wrong(source, ".npy", "its elements are Python objects")
+    if not dtype.itemsize:
+        raise _wrong(source, ".npy", "its elements have no bytes")
+    return Head(shape, is_fortran, dtype, file.tell())
+
+
+def array_in(data: Buffer, source: str) -> np.ndarray:
+    """Return the array in an .npy file, as a view of it. Raises CoreError(INVALID) if it is none."""
+    head = head_in(data, source)
+    left = memoryview(data)[head.head_bytes :]
+    if head.element_bytes != left.nbytes:
+        found = f"{left.nbytes} bytes of elements; expected {math.prod(head.shape)} of "
+        raise _wrong(source, ".npy", f"{found}{head.dtype.itemsize} bytes")
+    try:
         if not left.nbytes:
-            return np.empty(shape, dtype)
-        flat = np.frombuffer(left, dtype)
-        return flat.reshape(shape, order="F" if is_fortran else "C")
-    except (ValueError, TypeError, SyntaxError, RecursionError, EOFError) as error:
+            return np.empty(head.shape, head.dtype)
+        flat = np.frombuffer(left, head.dtype)
+        return flat.reshape(head.shape, order="F" if head.is_fortran else "C")
+    except (ValueError, OverflowError) as error:  # too many dimensions, or too long ones
         raise _wrong(source, ".npy", error) from None
 
 
@@ -63,25 +106,39 @@ def arrays_in(data: Buffer, source: str) -> dict[str, np.ndarray]:
     found = {}
     with _opened(data, source) as archive:
         for each in archive.infolist():
-            if not each.filename.endswith(".npy"):
-                raise _wrong(source, ".npz", f"its member '{each.filename[:64]}' is no array")
-            try:
-                plain = archive.read(each)
-            except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError) as error:
-                raise _wrong(source, ".npz", error) from None
             name = each.filename.removesuffix(".npy")
-            found[name] = array_in(plain, f"{source}:{name}")
+            found[name] = array_in(_unpacked(archive, each, source), f"{source}:{name}")
     return found
 
 
 def _opened(data: Buffer, source: str) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
+    except _NO_ARCHIVE as error:
         raise _wrong(source, ".npz", error) from None
-    if any(each.compress_type not in _KNOWN for each in archive.infolist()):
-        raise _wrong(source, ".npz", "it is packed in another way than numpy does")
+    names = set()
+    for each in archive.infolist():
+        if each.compress_type not in _KNOWN:
+            raise _wrong(source, ".npz", "it is packed in another way than numpy does")
+        if not each.filename.endswith(".npy"):
+            raise _wrong(source, ".npz", f"its member '{each.filename[:64]}' is no array")
+        if each.filename in names:
+            raise _wrong(source, ".npz", f"it has two members '{each.filename[:64]}'")
+        names.add(each.filename)
     return archive
+
+
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: str) -> bytes:
+    """Return the bytes of a member, and unpack no more than it declares."""
+    try:
+        with archive.open(member) as file:  # ZipFile.read may unpack a gigabyte before it compares
+            found = file.read(member.file_size)
+    except _NO_ARCHIVE as error:
+        raise _wrong(source, ".npz", error) from None
+    if len(found) != member.file_size:
+        why = f"its member '{member.filename[:64]}' has {len(found)} bytes; expected {member.file_size}"
+        raise _wrong(source, ".npz", why)
+    return found
 
 
 def bytes_of_array(array: np.ndarray) -> bytes:
