@@ -14,6 +14,8 @@ from core.errors import CoreError, invalid
 from core.tensor import Tensor
 from frontends.http.codec.json_tensor import filled
 
+_MOST_DIMS = 64  # of an array of numpy
+
 
 def only_input(signature: Signature, name: str, chosen_by: str = "--input-name") -> InputSpec:
     """Return the input that files without names feed: `name`, or the only one that the model needs.
@@ -44,6 +46,8 @@ def tensor_of_value(spec: InputSpec, batched: bool, value: Any) -> Tensor:
     """Return the tensor of a JSON value: a number, a text, {"b64": text}, or nested lists of these."""
     if spec.dtype is dtypes.BYTES:
         array = np.array(_texts(value), dtype=object)
+        if any(isinstance(each, list) for each in array.flat):
+            raise _wrong(spec, "lists of different lengths")
     else:
         try:
             array = np.array(value)
@@ -97,15 +101,15 @@ def _fits(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 def _converted(spec: InputSpec, array: np.ndarray) -> np.ndarray:
     """Return the array with the datatype of an input: numbers change their type if their values stay."""
     wanted = spec.dtype.numpy
+    if spec.dtype is dtypes.BF16 and array.dtype.name == "bfloat16":
+        return array.view(np.uint16)
+    if array.dtype.kind not in "biuf":
+        raise _wrong(spec, f"elements of {array.dtype}")
     if spec.dtype is dtypes.BF16:
-        if array.dtype.name == "bfloat16":
-            return array.view(np.uint16)
         bits = array.astype(np.float32).view(np.uint32)
         return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     if array.dtype.kind == "f" and wanted.kind in "iu":
         raise _wrong(spec, f"numbers of {array.dtype}, which are not whole")
-    if array.dtype.kind not in "biuf":
-        raise _wrong(spec, f"elements of {array.dtype}")
     if wanted.kind in "iu" and array.size:
         bounds = np.iinfo(wanted)
         if array.min() < bounds.min or array.max() > bounds.max:
@@ -116,13 +120,22 @@ def _converted(spec: InputSpec, array: np.ndarray) -> np.ndarray:
 def _as_bytes(spec: InputSpec, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind not in "SUO":
         raise _wrong(spec, f"elements of {array.dtype}, expected texts")
-    return array.astype(object)
+    try:
+        found = array.astype(object)
+        if array.dtype.kind == "U":
+            for place, text in enumerate(found.flat):
+                found.flat[place] = text.encode()
+    except (ValueError, SystemError):  # half of a surrogate pair, a number that is no character
+        raise _wrong(spec, "texts with characters that Unicode does not have") from None
+    return found
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: Any, depth: int = 0) -> Any:
     """Return a value with {"b64": text} decoded."""
     if isinstance(value, list):
-        return [_texts(each) for each in value]
+        if depth == _MOST_DIMS:
+            raise invalid(f"lists are nested more than {_MOST_DIMS} deep, which no shape is")
+        return [_texts(each, depth + 1) for each in value]
     if isinstance(value, dict) and value.keys() == {"b64"}:
         try:
             return base64.b64decode(value["b64"], validate=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from core.config import Signature
+from core.errors import invalid
 from core.tensor import Buffer
 from core_jobs.job import Origin
 from core_jobs.offline.inputs.array_bytes import (
@@ -115,6 +116,14 @@ def _origin(file: Upload, place: str = "") -> Origin:
 
 def request_in(data: bytes, origin: Origin, signature: Signature) -> Request:
     """Return the request in a part of a file. Raises CoreError(INVALID) if it does not fit. Thread-safe."""
+    try:
+        return _request_in(data, origin, signature)
+    except (ValueError, TypeError, OverflowError, SystemError, RecursionError) as error:
+        # One of many files must not end its job.
+        raise invalid(f"'{origin.source}' cannot become a request: {error}") from error
+
+
+def _request_in(data: bytes, origin: Origin, signature: Signature) -> Request:
     if origin.form == JSON_LINES:
         return read_line(data, signature)
     if origin.form == NPZ:
