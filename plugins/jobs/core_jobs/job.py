@@ -103,15 +103,20 @@ class Origin:
     """What of an uploaded file became a request.
 
     file     name of the file
-    source   the same with the place in it: a line, a row
+    place    in it: a line, a row; "" for the whole file. Many origins share the other texts
     form     how its bytes are read: the suffix of the file's name, "" for one that is an input as it is
     input    that it feeds if it names none; "" for the only one
     """
 
     file: str
-    source: str
+    place: str
     form: str
     input: str
+
+    @property
+    def source(self) -> str:
+        """Name of the file, and the place in it."""
+        return f"{self.file}{self.place}"
 
 
 @dataclass(frozen=True, slots=True)

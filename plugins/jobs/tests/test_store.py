@@ -227,8 +227,8 @@ def test_a_running_job_that_is_cancelled_ends_with_its_owner(db):
 
 
 def test_requests_and_results_have_the_file_that_they_are_from_until_the_job_is_deleted(db):
-    of_a = [Origin("a.txt", f"a.txt:{line}", ".txt", "") for line in (1, 2)]
-    of_b = Origin("b.jpg", "b.jpg", "", "x")
+    of_a = [Origin("a.txt", f":{line}", ".txt", "") for line in (1, 2)]
+    of_b = Origin("b.jpg", "", "", "x")
     job = submit(db, b"0", b"1", b"2", origins=[*of_a, of_b])
     progress.claim(db, "p", 1)
     progress.record(db, "p", job.key, [result(1), result(0, status=400)])
@@ -247,6 +247,14 @@ def test_requests_and_results_have_the_file_that_they_are_from_until_the_job_is_
     progress.finish(db, "p", job.key, DONE)
     assert submitting.delete(db, "a", job.id)
     assert rows.files_of(db, job.key) == []
+
+
+def test_the_names_of_files_count_in_bytes():
+    wide, narrow = (
+        submitting._bytes_of(Origin(name, ":1", "", "x")) for name in ("ä" * 9, "a" * 9)
+    )
+
+    assert wide == narrow + 18
 
 
 def test_deleted_jobs_give_their_space_back(tmp_path, clock):

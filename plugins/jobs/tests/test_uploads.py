@@ -1,20 +1,82 @@
-"""Parts of uploaded files as requests: what does not fit is the error of one request, not of its job."""
+"""Uploaded files as requests: how many they are, what they take, and what does not fit."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
+from core_jobs.http.files import _held, _split, _unpacked
 from core_jobs.job import Origin
 from core_jobs.offline.inputs.fitting import fitted
-from core_jobs.offline.inputs.uploads import request_in
+from core_jobs.offline.inputs.uploads import Upload, most_requests, request_in, split
 
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import CoreError
 
-from .test_files import npy
+from .test_array_bytes import header
+from .test_files import npy, npz
 
 
-def signature(dtype, *dims):
-    return Signature("m", 1, {"data": InputSpec("data", dtype, dims)}, {}, 0, False)
+def signature(dtype, *dims, most_rows=0):
+    return Signature("m", 1, {"data": InputSpec("data", dtype, dims)}, {}, most_rows, False)
+
+
+TEXTS = signature(dtypes.BYTES, 1, most_rows=8)
+NUMBERS = signature(dtypes.FP32, 1, most_rows=8)
+COLUMN = np.arange(1000, dtype=np.float32).reshape(1000, 1)
+FILES = [
+    (TEXTS, "a.txt", b"\n".join([b"a"] * 1000)),
+    (TEXTS, "b.TXT", b"a\n" * 1000),
+    (TEXTS, "a.jsonl", b'{"data":"a"}\n' * 1000),
+    (TEXTS, "a.jpg", b"a\nb"),
+    (NUMBERS, "a.npy", npy(COLUMN)),
+    (NUMBERS, "a.npz", npz(data=COLUMN)),
+    (signature(dtypes.FP32, -1, 1), "whole.npy", npy(COLUMN)),
+]
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize(("model", "name", "data"), [*FILES, (TEXTS, "empty.txt", b"")])
+def test_requests_are_counted_before_they_are_made(model, name, data, rows):
+    file = Upload(name, memoryview(data))
+
+    assert most_requests(file, model, rows) == len(list(split(file, model, rows)))
+
+
+@pytest.mark.parametrize(("model", "name", "data"), FILES)
+def test_requests_take_no_more_memory_than_is_counted(model, name, data):
+    file = Upload("n" * 240 + name, memoryview(data))
+    counted = _unpacked([file], 1 << 20) + _held([file], model, 1)
+    _split([file], model, 1, 1 << 20)  # what Python keeps from now on is no part of the measurement
+
+    tracemalloc.start()
+    bodies, origins = _split([file], model, 1, 1 << 20)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+
+    assert bodies and taken <= counted + 4096
+    assert all(each.file is file.name for each in origins)
+
+
+def test_rows_are_refused_before_a_request_is_made_of_them():
+    no_elements = header(
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (1%s, 0), }" % (b"0" * 12)
+    )
+    with pytest.raises(CoreError, match="have 1000000000000 rows without any element"):
+        _held([Upload("a.npy", memoryview(no_elements))], NUMBERS, 1)
+
+    many = Upload("a.npy", memoryview(npy(np.zeros((600_000, 1), np.int8))))
+    with pytest.raises(CoreError, match=r"at most 1000000 requests, which file 'a\.npy' exceeds"):
+        _held([many, many], NUMBERS, 1)
+    assert _held([many, many], NUMBERS, 2) < 1 << 30
+
+
+def test_small_rows_of_an_archive_need_more_rows_in_a_request():
+    file = Upload("a.npz", memoryview(npz(data=np.zeros((2000, 1), np.float32))))
+
+    with pytest.raises(CoreError, match="put more rows in a request"):
+        _split([file], NUMBERS, 1, 100_000)
+    assert len(_split([file], NUMBERS, 8, 100_000)[0]) == 250
 
 
 DEEP = b'{"data":%s"a"%s}' % (b"[" * 600, b"]" * 600)

@@ -19,7 +19,7 @@ from core_jobs.http.submission import (
 )
 from core_jobs.job import FILES, Origin, Submission
 from core_jobs.offline.inputs.array_bytes import expanded_bytes
-from core_jobs.offline.inputs.uploads import NPY, NPZ, Upload, split
+from core_jobs.offline.inputs.uploads import JSON_LINES, NPY, NPZ, Upload, most_requests, split
 from core_jobs.options import JobsOptions
 from core_jobs.running.reading import JobReader, parsing_headers
 from frontends.http.background import begin, turn
@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 
 _FIELDS = ("rows", "input_name")
 _FILE = ("file", "files")  # names of parts whose files feed no certain input
-_MOST_NAME = 255
+_MOST_NAME = 255  # bytes
 _MOST_ROWS = 1_000_000
 _ROWS = "the rows of uploaded arrays"
+_REQUESTS = "the requests that uploaded files become"
+_REQUEST_BYTES = 384  # of a request beside its rows: a view or the head of an array, and its Origin
+_ARRAY_BYTES = 384  # of each array in the archive of a request: its head, and its entries
 
 
 async def files_of(
@@ -60,7 +63,9 @@ async def files_of(
         fields = _fields(given)
         rows = whole("the field 'rows'", fields.get("rows", "1"), _MOST_ROWS, 1)
         files = _uploads(given, signature, fields.get("input_name", ""))
-        call.share.take_unpaid(await begin(_copied, files, most_bytes), _ROWS)
+        unpacked_bytes = await begin(_unpacked, files, most_bytes)
+        call.share.take_unpaid(unpacked_bytes, _ROWS)
+        call.share.take(await begin(_held, files, signature, rows), _REQUESTS)
         bodies, origins = await begin(_split, files, signature, rows, most_bytes)
         settings = (FILES, model, version, rows, call.headers.get(DEADLINE), keep_s)
         names = [(each.name, each.input, each.data.nbytes) for each in files]
@@ -137,26 +142,44 @@ def _uploads(given: Iterable[FormPart], signature: Signature, input_name: str) -
 
 def _name_of(part: FormPart) -> str:
     name = part.file or ""
-    if not name or len(name) > _MOST_NAME or not name.isprintable():
+    if not name or not name.isprintable() or len(name.encode()) > _MOST_NAME:
         raise invalid(
             f"a file in the field '{part.name[:64]}' has the name '{name[:64]}'; expected 1 to {_MOST_NAME} "
-            "printable characters"
+            "bytes of printable characters"
         )
     return name
 
 
-def _copied(files: Sequence[Upload], most_bytes: int) -> int:
-    """Return the bytes that the rows of arrays take beside the files. Raises CoreError for too many."""
-    unpacked_bytes = 0
-    for each in files:
-        if each.form == NPZ:
-            # The arrays, and the parts that are made of them
-            unpacked_bytes += 2 * expanded_bytes(each.data, each.name)
-        elif each.form == NPY:
-            unpacked_bytes += each.data.nbytes
-    if unpacked_bytes > 2 * most_bytes:
-        raise too_large(unpacked_bytes // 2, most_bytes)
-    return unpacked_bytes
+def _unpacked(files: Sequence[Upload], most_bytes: int) -> int:
+    """Return the bytes that .npz files unpack to, twice. Raises CoreError for too many.
+
+    Twice: the arrays, and the parts that are made of them.
+    """
+    found = sum(expanded_bytes(each.data, each.name) for each in files if each.form == NPZ)
+    if found > most_bytes:
+        raise too_large(found, most_bytes)
+    return 2 * found
+
+
+def _held(files: Sequence[Upload], signature: Signature, rows: int) -> int:
+    """Return the bytes that the requests of files take beside the files and what is unpacked.
+
+    Raises CoreError(INVALID) for too many requests before any of them is made.
+    """
+    held_bytes = count = 0
+    for file in files:
+        found = most_requests(file, signature, rows)
+        if file.form == JSON_LINES:  # empty lines are no requests
+            found = min(found, MOST_REQUESTS)
+        else:
+            count += found
+            if count > MOST_REQUESTS:
+                raise _too_many(file)
+        arrays = len(signature.inputs) if file.form == NPZ else 0
+        held_bytes += found * (_REQUEST_BYTES + arrays * _ARRAY_BYTES)
+        if file.form == NPY:
+            held_bytes += file.data.nbytes
+    return held_bytes
 
 
 def _split(
@@ -176,7 +199,11 @@ def _split(
             if len(bodies) == MOST_REQUESTS:
                 raise _too_many(file)
             if size > 2 * most_bytes:  # the heads of rows may take more than the rows
-                raise too_large(size // 2, most_bytes)
+                raise invalid(
+                    f"the requests of file '{file.name}' and of those before it take more than "
+                    f"{2 * most_bytes} bytes: each has a copy of the head of its arrays; put more rows in a "
+                    "request (the field 'rows'), or send several jobs"
+                )
             bodies.append(data)
             origins.append(origin)
         if len(bodies) == before:

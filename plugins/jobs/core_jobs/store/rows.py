@@ -133,7 +133,8 @@ def results_after(db: Database, key: int, index: int, most_bytes: int) -> list[R
 def _origin_of(row: sqlite3.Row) -> Origin | None:
     if row["file"] is None:
         return None
-    return Origin(row["file"], row["source"], row["form"], row["input"])
+    place = row["source"].removeprefix(row["file"])
+    return Origin(row["file"], place, row["form"], row["input"])
 
 
 def files_of(db: Database, key: int) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from core.errors import CoreError, Exhausted, invalid, not_found
-from core_jobs.job import CANCELLED, QUEUED, RUNNING, Job, Submission
+from core_jobs.job import CANCELLED, QUEUED, RUNNING, Job, Origin, Submission
 from core_jobs.store.database import Database
 from core_jobs.store.rows import job_of, one
 
@@ -39,8 +39,8 @@ def submit(db: Database, wanted: Submission, limits: CallerLimits) -> tuple[Job,
             return known, False
         size = sum(len(body) for body in wanted.bodies)
         _check_limits(sql, wanted.caller, size, limits)
-        names = sum(len(each.file) + len(each.source) + _ROW_BYTES for each in wanted.origins)
-        taken = size + _ROW_BYTES * len(wanted.bodies) + names
+        origins = sum(map(_bytes_of, wanted.origins))
+        taken = size + _ROW_BYTES * len(wanted.bodies) + origins
         if db.used_bytes() + taken > _FOR_RESULTS * db.most_bytes:
             raise Exhausted(
                 f"the jobs of this server take {db.used_bytes()} bytes and this one {taken} more, of the "
@@ -49,6 +49,12 @@ def submit(db: Database, wanted: Submission, limits: CallerLimits) -> tuple[Job,
                 60.0,
             )
         return _inserted(sql, wanted, size, db.now_s()), True
+
+
+def _bytes_of(origin: Origin) -> int:
+    """Return the bytes of a row of the table `origins`."""
+    names = 2 * len(origin.file.encode()) + len(origin.place) + len(origin.input.encode())
+    return names + _ROW_BYTES
 
 
 def _repeated(sql: sqlite3.Connection, wanted: Submission) -> Job | None:

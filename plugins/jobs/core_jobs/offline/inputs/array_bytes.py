@@ -47,8 +47,11 @@ class Head(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def head_in(data: Buffer, source: str) -> Head:
-    """Return the head of an .npy file, from all or the first of its bytes. Raises CoreError(INVALID)."""
+def head_in(data: Buffer, size: int, source: str) -> Head:
+    """Return the head of an .npy file of `size` bytes, of which `data` has all or the first.
+
+    Raises CoreError(INVALID), also if its elements have other bytes than the head says.
+    """
     file = io.BytesIO(memoryview(data)[:_MOST_HEAD])
     try:
         version = npy.read_magic(file)
@@ -70,16 +73,18 @@ def head_in(data: Buffer, source: str) -> Head:
         raise _wrong(source, ".npy", "its elements are Python objects")
     if not dtype.itemsize:
         raise _wrong(source, ".npy", "its elements have no bytes")
-    return Head(shape, is_fortran, dtype, file.tell())
+    head = Head(shape, is_fortran, dtype, file.tell())
+    if head.element_bytes != size - head.head_bytes:
+        found = f"{size - head.head_bytes} bytes of elements; expected {math.prod(shape)} of "
+        raise _wrong(source, ".npy", f"{found}{dtype.itemsize} bytes")
+    return head
 
 
 def array_in(data: Buffer, source: str) -> np.ndarray:
     """Return the array in an .npy file, as a view of it. Raises CoreError(INVALID) if it is none."""
-    head = head_in(data, source)
-    left = memoryview(data)[head.head_bytes :]
-    if head.element_bytes != left.nbytes:
-        found = f"{left.nbytes} bytes of elements; expected {math.prod(head.shape)} of "
-        raise _wrong(source, ".npy", f"{found}{head.dtype.itemsize} bytes")
+    view = memoryview(data)
+    head = head_in(view, view.nbytes, source)
+    left = view[head.head_bytes :]
     try:
         if not left.nbytes:
             return np.empty(head.shape, head.dtype)
@@ -87,6 +92,20 @@ def array_in(data: Buffer, source: str) -> np.ndarray:
         return flat.reshape(head.shape, order="F" if head.is_fortran else "C")
     except (ValueError, OverflowError) as error:  # too many dimensions, or too long ones
         raise _wrong(source, ".npy", error) from None
+
+
+def heads_in(data: Buffer, source: str) -> dict[str, Head]:
+    """Return name → head of the arrays in an .npz file, without unpacking their elements.
+
+    Raises CoreError(INVALID) if it is no such file.
+    """
+    found = {}
+    with _opened(data, source) as archive:
+        for each in archive.infolist():
+            name = each.filename.removesuffix(".npy")
+            first = _unpacked(archive, each, source, _MOST_HEAD)
+            found[name] = head_in(first, each.file_size, f"{source}:{name}")
+    return found
 
 
 def expanded_bytes(data: Buffer, source: str) -> int:
@@ -128,14 +147,17 @@ def _opened(data: Buffer, source: str) -> zipfile.ZipFile:
     return archive
 
 
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: str) -> bytes:
-    """Return the bytes of a member, and unpack no more than it declares."""
+def _unpacked(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: str, most: int | None = None
+) -> bytes:
+    """Return the bytes of a member, or the first `most`, and unpack no more than it declares."""
+    size = member.file_size if most is None else min(most, member.file_size)
     try:
         with archive.open(member) as file:  # ZipFile.read may unpack a gigabyte before it compares
-            found = file.read(member.file_size)
+            found = file.read(size)
     except _NO_ARCHIVE as error:
         raise _wrong(source, ".npz", error) from None
-    if len(found) != member.file_size:
+    if len(found) != size:
         why = f"its member '{member.filename[:64]}' has {len(found)} bytes; expected {member.file_size}"
         raise _wrong(source, ".npz", why)
     return found

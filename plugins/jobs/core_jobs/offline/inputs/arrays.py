@@ -62,18 +62,13 @@ def parts(
 
     Raises CoreError(INVALID) for arrays with different numbers of rows.
     """
-    if all(_is_whole(array, signature.inputs[name], signature) for name, array in arrays.items()):
+    shapes = {name: array.shape for name, array in arrays.items()}
+    firsts = first_rows(source, signature, shapes, rows)
+    if firsts is None:
         yield source, dict(arrays)
         return
-    counts = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
-    if len(set(counts.values())) != 1:
-        shown = ", ".join(f"'{name}' {count}" for name, count in counts.items())
-        raise invalid(f"the arrays in '{source}' have different numbers of rows: {shown}")
-    count = next(iter(counts.values()))
-    # A model without a batch dimension takes one row at a time, without that dimension.
-    step = rows if signature.max_batch_size > 0 else 1
-    for at in range(0, count, step):
-        last = min(at + step, count)
+    for at in firsts:
+        last = min(at + firsts.step, firsts.stop)
         part = {
             name: array[at:last] if signature.max_batch_size > 0 else array[at]
             for name, array in arrays.items()
@@ -81,9 +76,27 @@ def parts(
         yield f"{source}[{at}]" if last == at + 1 else f"{source}[{at}:{last}]", part
 
 
-def _is_whole(array: np.ndarray, spec: InputSpec, signature: Signature) -> bool:
+def first_rows(
+    source: str, signature: Signature, shapes: Mapping[str, tuple[int, ...]], rows: int
+) -> range | None:
+    """Return the first row of each request; None if arrays of these shapes are one request together.
+
+    Raises CoreError(INVALID) for different numbers of rows.
+    """
+    if all(_is_whole(shape, signature.inputs[name], signature) for name, shape in shapes.items()):
+        return None
+    counts = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
+    if len(set(counts.values())) != 1:
+        shown = ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        raise invalid(f"the arrays in '{source}' have different numbers of rows: {shown}")
+    # A model without a batch dimension takes one row at a time, without that dimension.
+    step = rows if signature.max_batch_size > 0 else 1
+    return range(0, next(iter(counts.values())), step)
+
+
+def _is_whole(shape: tuple[int, ...], spec: InputSpec, signature: Signature) -> bool:
     """Return whether an array is one request: it has no dimension for rows."""
-    return not is_batched(spec, signature) and array.ndim == len(spec.dims)
+    return not is_batched(spec, signature) and len(shape) == len(spec.dims)
 
 
 def request_of_arrays(arrays: Mapping[str, np.ndarray], signature: Signature) -> Request:

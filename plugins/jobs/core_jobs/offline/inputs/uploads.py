@@ -15,12 +15,20 @@ from core.errors import invalid
 from core.tensor import Buffer
 from core_jobs.job import Origin
 from core_jobs.offline.inputs.array_bytes import (
+    Head,
     array_in,
     arrays_in,
     bytes_of_array,
     bytes_of_arrays,
+    head_in,
+    heads_in,
 )
-from core_jobs.offline.inputs.arrays import check_names, parts, request_of_arrays
+from core_jobs.offline.inputs.arrays import (
+    check_names,
+    first_rows,
+    parts,
+    request_of_arrays,
+)
 from core_jobs.offline.inputs.files import LINES
 from core_jobs.offline.inputs.fitting import is_batched, only_input, tensor_of_file
 from core_jobs.offline.inputs.json_lines import read_line
@@ -28,6 +36,7 @@ from core_jobs.offline.inputs.texts import request_of_lines, text_input
 from core_jobs.offline.item import Request
 
 NPY, NPZ, TEXT, JSON_LINES, AS_IT_IS = ".npy", ".npz", ".txt", ".jsonl", ""
+_PIECE = 1 << 20  # bytes in which line ends are counted at a time
 _CHOSEN_BY = "the field 'input_name' of the form"
 
 
@@ -73,6 +82,43 @@ def split(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffe
         yield from _arrays(file, signature, rows)
 
 
+def most_requests(file: Upload, signature: Signature, rows: int) -> int:
+    """Return how many requests `split` makes of a file, for JSON lines an upper bound. Thread-safe.
+
+    Raises CoreError(INVALID) for arrays that cannot be taken apart.
+    """
+    if file.form in (NPY, TEXT, AS_IT_IS):
+        only_input(signature, file.input, _CHOSEN_BY)
+    if file.form == AS_IT_IS:
+        return 1
+    if file.form in (TEXT, JSON_LINES):
+        spec = None if file.form == JSON_LINES else text_input(file.name, signature, file.input)
+        step = rows if spec is not None and is_batched(spec, signature) else 1
+        return -(-_count_lines(file.data) // step)
+    heads = _heads(file, signature)
+    firsts = first_rows(file.name, signature, {name: heads[name].shape for name in heads}, rows)
+    if firsts is None:
+        return 1
+    if firsts.stop > 1 and not any(each.element_bytes for each in heads.values()):
+        raise invalid(f"the arrays in '{file.name}' have {firsts.stop} rows without any element")
+    # Not len: a head may promise more than an index can be.
+    return -(-firsts.stop // firsts.step)
+
+
+def _heads(file: Upload, signature: Signature) -> dict[str, Head]:
+    if file.form == NPY:
+        name = only_input(signature, file.input).name
+        return {name: head_in(file.data, file.data.nbytes, file.name)}
+    heads = heads_in(file.data, file.name)
+    check_names(file.name, heads, signature)
+    return heads
+
+
+def _count_lines(data: memoryview) -> int:
+    ends = sum(bytes(data[at : at + _PIECE]).count(b"\n") for at in range(0, data.nbytes, _PIECE))
+    return ends + (data.nbytes > 0 and data[-1] != ord("\n"))
+
+
 def _lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
     """Yield the number and the bytes of each line, with its end."""
     at = 0
@@ -111,7 +157,8 @@ def _arrays(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buf
 
 
 def _origin(file: Upload, place: str = "") -> Origin:
-    return Origin(file.name, f"{file.name}{place}", file.form, file.input)
+    input = "" if file.form in (JSON_LINES, NPZ) else file.input  # these name their inputs
+    return Origin(file.name, place, file.form, input)
 
 
 def request_in(data: bytes, origin: Origin, signature: Signature) -> Request:
