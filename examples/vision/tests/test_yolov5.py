@@ -3,13 +3,14 @@
 import runpy
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
 import core
 
 pytest.importorskip("backend_image", reason="backend-image is not installed")
+pytest.importorskip("backend_onnx", reason="backend-onnx is not installed")
+cv2 = pytest.importorskip("cv2")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 FOLDER = Path(__file__).parents[1]
