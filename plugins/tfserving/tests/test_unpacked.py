@@ -146,6 +146,22 @@ def test_what_protobuf_needs_for_the_numbers_is_held_while_it_packs_them():
     assert account.left == 1 << 20
 
 
+def test_texts_and_contents_beside_a_number_alone_do_not_grow():
+    text = tensor(dtypes.BYTES, [1], string_val=[b"t" * 4000]).SerializeToString()
+    content = tensor(dtypes.INT8, [6000], tensor_content=b"c" * 6000).SerializeToString()
+    number = tensor(dtypes.INT64, [1]).SerializeToString() + b"\x50\x05"
+    data, account = request_of(x=text, y=content, z=number), Account(1 << 20)
+
+    request = asyncio.run(unpacked.read_tensors(data, GrpcCall((), source=account)))
+
+    assert tensor_of("z", request.inputs["z"]).array.tolist() == [5]
+    assert request.inputs["y"].tensor_content == b"c" * 6000
+    rest = len(data) - 10_000
+    assert account.held == [unpacked.COPIES * 10_000 + unpacked.MOST_GROWTH * rest]
+    assert rest < 200
+    assert account.left == 1 << 20
+
+
 def test_without_memory_to_pack_them_a_request_is_refused():
     with pytest.raises(MemoryExhausted, match="unpacked numbers"):
         asyncio.run(unpacked.read_tensors(mixed(1000), GrpcCall((), source=Account(1000))))

@@ -18,6 +18,9 @@ from frontends.grpc.native.entries import MessageShape
 MOST_GROWTH = 8
 """Bytes that protobuf needs for a byte of numbers: 64 bits for a varint of one byte."""
 
+COPIES = 3
+"""Of texts and contents, while numbers beside them are packed: two messages, and the bytes between them."""
+
 _UNBOUNDED = 2**62
 _shapes: list[MessageShape] = []
 
@@ -30,12 +33,19 @@ async def read_tensors(data: bytes, call: GrpcCall) -> messages.PackedPredictReq
     request = await read(messages.PackedPredictRequest, data, call)
     if await away(len(data), all_are_packed, request, data):
         return request
-    size = MOST_GROWTH * len(data)
+    size = await away(len(data), growth, request, data)
     call.hold(size, "the unpacked numbers of a request")
     try:
         return await away(len(data), packed, request, data)
     finally:
         call.release(size)
+
+
+def growth(request: messages.PackedPredictRequest, data: bytes) -> int:
+    """Return the bytes that `packed` needs at most for a request, beside the request itself."""
+    tensors = request.inputs.values()
+    copied = sum(len(each.tensor_content) + sum(map(len, each.string_val)) for each in tensors)
+    return COPIES * copied + MOST_GROWTH * (len(data) - copied)
 
 
 def all_are_packed(request: messages.PackedPredictRequest, data: bytes) -> bool:
