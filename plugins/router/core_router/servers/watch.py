@@ -24,7 +24,8 @@ from core_router.servers.tls import reason_of
 logger = logging.getLogger("core_router")
 
 _LEAST_S = 0.05  # between two checks, however many requests fail
-_MOST_READ_AGAIN = 4  # configurations of each sort in one check: a reload may have changed them
+_MOST_TOLD = 16  # configurations in one check of models that have changed
+_MOST_READ_AGAIN = 4  # those of each other sort: a reload may have changed them
 
 
 class _Kind(NamedTuple):
@@ -141,6 +142,7 @@ class Watch:
         self._index = b""  # a server that comes back may have other models
         self._kinds.clear()
         self._unread.clear()
+        self._told.clear()
         if self._set(State.DOWN, reason):
             self.server.move_requests()
 
@@ -163,18 +165,26 @@ class Watch:
                 server.has_index = False
                 self._table.changed()
             return
-        told, self._told = self._told, {}
         if data == self._index:
-            await self._read_again(told)
-            return
+            await self._read_again()
+        else:
+            await self._read_new(data)
+        if self._told:
+            server.checks_now.set()  # the next check reads more of them
+
+    async def _read_new(self, data: bytes) -> None:
+        """Read an index, and the configurations of new models and of some that have changed."""
         entries = orjson.loads(data)
         versions: dict[str, set[str]] = {}
         for each in entries:
             found = versions.setdefault(each["name"], set())
             if each.get("state") == "READY":
                 found.add(str(each.get("version", "")))
-        for name, ready in versions.items():
-            if ready and (name in told or name not in self._kinds):
+        new = [name for name, ready in versions.items() if ready and name not in self._kinds]
+        for name in dict.fromkeys([*new, *[*self._told][:_MOST_TOLD]]):
+            self._told.pop(name, None)  # before the read: it may change again meanwhile
+            if versions.get(name):
+                self._unread[name] = None  # until it is read: the server may fail now
                 await self._read_kind(name)
         self._take(versions)
         self._index = data
@@ -197,11 +207,12 @@ class Watch:
         server.has_index = True
         self._table.changed()
 
-    async def _read_again(self, told: Iterable[str]) -> None:
-        """Read a few configurations: those of `told`, some that were not readable, the oldest ones."""
+    async def _read_again(self) -> None:
+        """Read a few configurations: some of changed models, some that were not readable, the oldest ones."""
         models, most = self.server.models, _MOST_READ_AGAIN
-        names = [*told, *[*self._unread][:most], *[*self._kinds][:most]]
+        names = [*[*self._told][:_MOST_TOLD], *[*self._unread][:most], *[*self._kinds][:most]]
         for name in dict.fromkeys(names):
+            self._told.pop(name, None)  # before the read: it may change again meanwhile
             found = models.get(name)
             if found is None or not found.versions:
                 self._kinds.pop(name, None)  # read when the model is ready

@@ -1,0 +1,109 @@
+"""Which configurations a watch reads: a bounded number in a check, and each that was announced."""
+
+import asyncio
+import json
+
+import aiohttp
+import pytest
+from core_router.servers.left_models import LeftModels
+from core_router.servers.server import Address, Server
+from core_router.servers.table import ServerTable
+from core_router.servers.watch import _MOST_READ_AGAIN, _MOST_TOLD, Watch
+
+DECOUPLED = {"model_transaction_policy": {"decoupled": True}}
+
+
+class Asked(Watch):
+    """A watch whose server a test defines.
+
+    names      of the models of the server
+    configs    name → configuration
+    failing    models whose configuration cannot be read
+    read       models whose configuration was asked for, in order
+    """
+
+    def __init__(self, count):
+        server = Server(Address("h", 1))
+        super().__init__(server, ServerTable(), None, 1.0, 1.0, 3, {}, LeftModels())
+        self.names = [f"m{each}" for each in range(count)]
+        self.configs, self.failing, self.read = {}, set(), []
+        self.check()
+
+    def check(self):
+        self.read.clear()
+        self.server.checks_now.clear()
+        asyncio.run(self._check())
+
+    async def _ask(self, method, path):
+        if path.endswith("/ready"):
+            return 200, b""
+        if path.endswith("/index"):
+            entries = [{"name": each, "version": "1", "state": "READY"} for each in self.names]
+            return 200, json.dumps(entries).encode()
+        name = path.split("/")[3]
+        self.read.append(name)
+        if name in self.failing:
+            raise aiohttp.ClientConnectionError("lost")
+        return 200, json.dumps(self.configs.get(name, {})).encode()
+
+
+@pytest.fixture
+def watch():
+    return Asked(10)
+
+
+def test_models_that_were_announced_are_read_after_another_one_that_fails(watch):
+    watch.told(["m7", "m8", "m9"])
+    watch.failing, watch.configs = {"m7"}, {"m9": DECOUPLED}
+    watch.check()
+    assert watch.read == ["m7"] and watch.server.checks_now.is_set()
+
+    watch.check()
+
+    assert watch.read[:2] == ["m8", "m9"]
+    assert watch.server.models["m9"].is_decoupled
+
+
+def test_a_model_that_was_announced_with_a_new_index_is_read_after_a_failure(watch):
+    watch.told(["m7"])
+    watch.names.append("new")
+    watch.failing, watch.configs = {"m7"}, {"m7": DECOUPLED}
+    watch.check()
+    assert watch.read == ["new", "m7"]
+
+    watch.failing = set()
+    watch.check()
+    watch.check()
+
+    assert watch.server.models["m7"].is_decoupled and "new" in watch.server.models
+
+
+def test_many_models_that_were_announced_are_read_in_several_checks():
+    found = Asked(50)
+    found.told(found.names)
+    read, checks = set(), 0
+    while found.server.checks_now.is_set():
+        found.check()
+        assert len(found.read) <= _MOST_TOLD + 2 * _MOST_READ_AGAIN
+        read.update(found.read)
+        checks += 1
+
+    assert read == set(found.names) and checks <= 4
+
+
+def test_a_model_that_changes_while_it_is_read_is_read_again(watch):
+    ask = watch._ask
+
+    async def change(method, path):
+        if path.endswith("/m7/config") and "m7" not in watch.read:
+            watch.told(["m7"])
+        return await ask(method, path)
+
+    watch._ask = change
+    watch.told(["m7"])
+    watch.check()
+    assert watch.read[0] == "m7" and watch.server.checks_now.is_set()
+
+    watch.check()
+
+    assert watch.read[0] == "m7"
