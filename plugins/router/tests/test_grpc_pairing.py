@@ -3,6 +3,7 @@
 import pytest
 from core_router.grpc.native.blocks import block_of
 from core_router.grpc.statuses import OK, UNAVAILABLE
+from core_router.servers.server import State
 from routing.opened_streams import Opened, answers, asks, packed, router_of
 
 from frontends.grpc.protocol import messages
@@ -21,6 +22,12 @@ def in_flight(found):
 def lose(found, at=0):
     reached = found.reached[at]
     reached.lost(reached._attempt, 0)
+
+
+def end(found):
+    """End the streams of all servers well."""
+    for each in found.reached:
+        each.answered(each._attempt, None, None, block_of([(b"grpc-status", b"0")]), True)
 
 
 @pytest.mark.parametrize("id", ["", "7"])
@@ -119,3 +126,45 @@ def test_a_failed_response_without_an_id_is_that_of_the_first_request():
     found.answer(packed(failed))
 
     assert found.client.sent == [packed(failed)] and found.waiting() == ["b"]
+
+
+def test_a_request_that_waits_when_a_reload_makes_its_model_decoupled_has_no_turn():
+    found = Opened(router_of("m", "n"))
+    found.send(asks(1), asks(2, model="n"))
+    last = answers(2, model="n")
+    found.answer(last, at=1)
+    table = found.router.table
+    table.servers["h:1"].models["m"].is_decoupled = True
+    table.changed()
+
+    found.send(asks(3))
+    assert found.client.sent == [last]  # it waits for nothing any more
+    found.send(asks(4, model="n"), is_over=True)
+    found.answer(answers(1), answers(3))
+    found.answer(answers(4, model="n"), at=1)
+
+    assert found.client.sent[1:] == [answers(1), answers(3), answers(4, model="n")]
+    end(found)
+    assert found.client.status == OK and in_flight(found) == [0, 0]
+    assert found.router.kept_bytes == 0
+
+
+def test_a_request_moves_to_a_server_where_its_model_has_shown_to_be_decoupled():
+    found = Opened(router_of("m", "m"))
+    found.send(asks(1))
+    first = found.reached[0].server
+    first.set_state(State.NOT_READY)
+    found.router.table.changed()
+    found.send(asks(2), is_over=True)
+    second = found.reached[1]
+    assert second.server is not first and found.waiting(1) == ["2"]
+    found.answer(answers(2, is_last=False), at=1)
+
+    lose(found)
+
+    assert found.reached == [second] and not second.waiting
+    assert found.router.kept_bytes == 0
+    assert second._early[-1] == asks(1)
+    found.answer(answers(2, is_last=True), answers(1, is_last=True))
+    end(found)
+    assert found.client.status == OK and in_flight(found) == [0, 0]

@@ -159,18 +159,20 @@ class InferStream(Receiver):
         is_new = stream is None
         if stream is None:
             stream = self._servers[server] = ServerStream(self, server)
+        message, turns = request.message, len(self._turns)
         stream.add(request, found)
-        message = request.message
         if (
             request.is_decoupled
             or len(message) > self._router.limits.kept_body_bytes
             or self._kept.are_too_many()
         ):
-            self._kept.add(-len(message))
+            self._kept.add(-len(request.message))
             request.message = b""
         has_room = stream.send(message)
         if is_new:
             stream.open()
+        elif len(self._turns) != turns:
+            self._send_responses()  # those that waited for a turn of a model that has none
         return has_room
 
     # responses ------------------------------------------------------------
@@ -213,7 +215,7 @@ class InferStream(Receiver):
         for each in requests:
             self._turns.remove(each)
             self._kept.add(-len(each.message))
-            each.message = b""
+            each.message, each.is_decoupled = b"", True
 
     def _send_responses(self) -> bool:
         has_room, was_full = True, self._kept.size >= _MOST_WAITING

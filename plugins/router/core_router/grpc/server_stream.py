@@ -125,15 +125,22 @@ class ServerStream:
         return self._repeats or bool(self.decoupled)
 
     def add(self, request: StreamRequest, found: ServerModel) -> None:
-        """Count a request that is sent next."""
+        """Count a request that is sent next. If one for a model counts as decoupled here, all do."""
+        model = request.model
+        if model in self.decoupled:
+            if not request.is_decoupled:
+                self._stream.shown(model, [request])
+            return
         if not request.is_decoupled:
             self.waiting.append(request)
-            self._plain[request.model] = found
+            self._plain[model] = found
             self.is_certain = self.is_certain and bool(found.name)
-        elif request.model not in self.decoupled:
-            self.decoupled[request.model] = found
-        else:
+        elif model in self._plain:
+            self._plain[model] = found
+            self._shows(model)  # a reload has made it decoupled
             return
+        else:
+            self.decoupled[model] = found
         found.begin()
 
     def request_of(
