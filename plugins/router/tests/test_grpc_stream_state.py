@@ -61,6 +61,17 @@ def test_a_message_larger_than_what_may_wait_is_read_alone(open_stream):
     assert found.waiting() == ["1"] and found.router.kept_bytes == 0
 
 
+def test_the_client_goes_on_when_requests_wait_for_no_turn_any_more(open_stream):
+    found = open_stream("n", "m")
+    found.send(asks(0, model="n"), *[asks(each, 1_000_000) for each in range(1, 6)])
+    found.stream.may_read()
+    assert found.client.reads == 0
+
+    found.answer(answers(1, is_last=False), at=1)
+
+    assert found.client.reads == 1 and found.waiting() == ["0"]
+
+
 def test_a_stream_ends_that_brings_the_router_above_its_bound():
     router = router_of(kept_bytes=1000)
     one, other = Opened(router), Opened(router)

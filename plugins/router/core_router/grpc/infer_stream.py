@@ -64,6 +64,7 @@ class InferStream(Receiver):
         self._kept = KeptBytes(port.router)
         self._has_responded = self._is_finished = self._is_over = False
         self._ends_when_idle = False
+        self._is_held = False  # whether the client waits, since too much waits here
         timeout = field(head, b"grpc-timeout")
         self._deadline_s = monotonic() + seconds_of(timeout) if timeout is not None else 0.0
         port.streams.add(self)
@@ -105,7 +106,9 @@ class InferStream(Receiver):
     def may_read(self) -> None:
         """Let the client send more, unless too much waits."""
         # A message that is larger than the bound comes alone.
-        if self._kept.size < _MOST_WAITING or (self._scanner.size and not self._turns):
+        comes_alone = self._scanner.size and not self._turns
+        self._is_held = self._kept.size >= _MOST_WAITING and not comes_alone
+        if not self._is_held:
             self._link.open_window(self._id)
 
     def timeout_left(self) -> bytes:
@@ -218,7 +221,7 @@ class InferStream(Receiver):
             each.message, each.is_decoupled = b"", True
 
     def _send_responses(self) -> bool:
-        has_room, was_full = True, self._kept.size >= _MOST_WAITING
+        has_room = True
         while self._turns and (message := self._turns[0].response) is not None:
             request = self._turns.popleft()
             self._kept.add(-len(message) - len(request.message))
@@ -230,7 +233,7 @@ class InferStream(Receiver):
                 self.end_when_idle()
             else:
                 self.may_read()
-        elif was_full and not self._is_finished:
+        elif self._is_held and not self._is_finished:
             self.may_read()
         return has_room
 
