@@ -83,6 +83,20 @@ def test_a_model_without_a_response_holds_no_other_one_back(two_models):
     assert found.client.status == OK and in_flight(found) == [0]
 
 
+def test_models_without_a_response_hold_no_other_one_back(two_models):
+    found = two_models
+    given = ["none", "never", "none", "one", "never"]
+    found.send(*[asks("", model=each) for each in given], is_over=True)
+
+    found.answer(answers("", 1, "one"))
+
+    assert found.client.sent == [answers("", 1, "one")]
+    (reached,) = found.reached
+    assert set(reached.decoupled) == {"none", "never"} and not reached.waiting
+    end(found)
+    assert found.client.status == OK and in_flight(found) == [0]
+
+
 def test_responses_behind_a_model_that_shows_to_be_decoupled_are_sent():
     found = Opened(router_of("m", "n"))
     found.send(asks("", model="m"), asks("", model="m"), asks("", model="n"))

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from core_router.grpc import infer_stream
 from core_router.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
 from routing.grpc_servers import request
 from routing.opened_streams import Opened, answers, asks, packed, router_of
@@ -59,6 +60,18 @@ def test_a_message_larger_than_what_may_wait_is_read_alone(open_stream):
     assert found.client.reads == 1
     found.send(large[4_500_000:])
     assert found.waiting() == ["1"] and found.router.kept_bytes == 0
+
+
+def test_the_client_waits_while_many_small_requests_wait(open_stream, monkeypatch):
+    monkeypatch.setattr(infer_stream, "_MOST_TURNS", 10)
+    found = open_stream()
+    found.send(*[asks(each) for each in range(10)])
+    found.stream.may_read()
+    assert found.client.reads == 0
+
+    found.answer(answers(0))
+
+    assert found.client.reads == 1
 
 
 def test_the_client_goes_on_when_requests_wait_for_no_turn_any_more(open_stream):

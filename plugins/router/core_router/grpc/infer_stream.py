@@ -10,6 +10,7 @@ Those of decoupled models are sent when they come.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Set
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
 _MOST_WAITING = 4 << 20  # bytes of requests and responses that wait, before the client is not read
+_MOST_TURNS = 16_384  # requests that wait for their response, before the client is not read
 
 
 class InferStream(Receiver):
@@ -107,7 +109,8 @@ class InferStream(Receiver):
         """Let the client send more, unless too much waits."""
         # A message that is larger than the bound comes alone.
         comes_alone = self._scanner.size and not self._turns
-        self._is_held = self._kept.size >= _MOST_WAITING and not comes_alone
+        is_full = self._kept.size >= _MOST_WAITING or len(self._turns) >= _MOST_TURNS
+        self._is_held = is_full and not comes_alone
         if not self._is_held:
             self._link.open_window(self._id)
 
@@ -212,13 +215,13 @@ class InferStream(Receiver):
         self._ends_if_too_large()
         return has_room
 
-    def shown(self, model: str, requests: list[StreamRequest]) -> None:
-        """Count a model as decoupled: its requests, which wait for a response, have no turn any more."""
-        self._shown.add(model)
+    def shown(self, models: Set[str], requests: list[StreamRequest]) -> None:
+        """Count models as decoupled: their requests, which wait for a response, have no turn any more."""
+        self._shown |= models
         for each in requests:
-            self._turns.remove(each)
             self._kept.add(-len(each.message))
             each.message, each.is_decoupled = b"", True
+        self._turns = deque(each for each in self._turns if not each.is_decoupled)
 
     def _send_responses(self) -> bool:
         has_room = True

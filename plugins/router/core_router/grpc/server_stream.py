@@ -6,6 +6,7 @@ InferStream ─► [ServerStream] ─► server ─► messages ─► InferStre
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Set
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -129,7 +130,7 @@ class ServerStream:
         model = request.model
         if model in self.decoupled:
             if not request.is_decoupled:
-                self._stream.shown(model, [request])
+                self._stream.shown({model}, [request])
             return
         if not request.is_decoupled:
             self.waiting.append(request)
@@ -137,7 +138,7 @@ class ServerStream:
             self.is_certain = self.is_certain and bool(found.name)
         elif model in self._plain:
             self._plain[model] = found
-            self._shows(model)  # a reload has made it decoupled
+            self._shows({model})  # a reload has made it decoupled
             return
         else:
             self.decoupled[model] = found
@@ -159,24 +160,25 @@ class ServerStream:
         before, self._answered_id = self._answered_id, id
         if not model:
             return self._refused(id, before)
-        while self.waiting:
-            first = self.waiting[0]
-            if first.model == model or model not in self._plain:
-                break  # a server may know a model by another name
-            if all(each.model != model for each in self.waiting):
-                self._shows(model)  # it has answered, and answers again
-                return None
-            self._shows(first.model)  # its response did not come in its turn
-        else:
-            if model in self._plain:
-                self._shows(model)
+        if model in self._plain:
+            earlier: set[str] = set()
+            for each in self.waiting:
+                if each.model == model:
+                    break
+                earlier.add(each.model)
             else:
-                self._repeats = True
+                self._shows({model})  # it has answered, and answers again
+                return None
+            if earlier:
+                self._shows(earlier)  # their responses did not come in their turn
+        elif not self.waiting:  # otherwise, the server may know a model by another name
+            self._repeats = True
             return None
+        first = self.waiting[0]
         is_second = bool(id) and id == before and first.id != id
         is_other = bool(first.id) and first.id != id and not has_failed
         if goes_on or is_second or is_other:
-            self._shows(first.model)
+            self._shows({first.model})
             return None
         return first
 
@@ -190,16 +192,17 @@ class ServerStream:
             return None
         return None if self.decoupled else first
 
-    def _shows(self, model: str) -> None:
-        """Count a model as decoupled: its responses pass as they come."""
-        shown = [each for each in self.waiting if each.model == model]
-        self.waiting = deque(each for each in self.waiting if each.model != model)
-        found = self.decoupled[model] = self._plain[model]
-        found.begin()
+    def _shows(self, models: Set[str]) -> None:
+        """Count models as decoupled: their responses pass as they come."""
+        shown = [each for each in self.waiting if each.model in models]
+        self.waiting = deque(each for each in self.waiting if each.model not in models)
+        for model in models:
+            found = self.decoupled[model] = self._plain[model]
+            found.begin()
         for each in shown:
             if each.server_model is not None:
                 each.server_model.left()
-        self._stream.shown(model, shown)
+        self._stream.shown(models, shown)
 
     def resume(self) -> None:
         """Let the server send more: the client takes it."""
