@@ -108,6 +108,17 @@ def test_responses_that_wait_for_their_turn_count_too(open_stream):
     assert found.client.status == RESOURCE_EXHAUSTED and found.router.kept_bytes == 0
 
 
+def test_a_stream_remembers_a_bounded_number_of_models(open_stream):
+    same, many, long = (open_stream() for _ in range(3))
+    same.send(*[asks(each) for each in range(3000)])
+    many.send(*[asks(each, model=f"m{each}") for each in range(3000)])
+    long.send(asks(1, model="m" * 200_000))
+
+    found = [each.client.status for each in (same, many, long)]
+    assert found == [None, RESOURCE_EXHAUSTED, RESOURCE_EXHAUSTED]
+    assert [each.in_flight for each in many.router.table.servers.values()] == [0]
+
+
 # order ----------------------------------------------------------------------
 
 

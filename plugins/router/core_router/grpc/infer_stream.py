@@ -30,7 +30,7 @@ from core_router.grpc.statuses import (
     status_block,
     timeout_of,
 )
-from core_router.grpc.stream_choice import StreamChoice
+from core_router.grpc.stream_choice import TOO_MANY_MODELS, StreamChoice
 from core_router.targets import Purpose
 
 if TYPE_CHECKING:
@@ -134,6 +134,9 @@ class InferStream(Receiver):
             self._later.appendleft(message)  # before those that came after it
             self._task = self.port.task(self, self._look())
             return False
+        if not self._choice.has_room_for(fields.model):
+            self.fail(RESOURCE_EXHAUSTED, TOO_MANY_MODELS)
+            return True
         self._router.budget.request()
         is_decoupled = route.is_decoupled or fields.model in self._shown
         request = StreamRequest(message, fields.id, route, fields.sequence, is_decoupled)

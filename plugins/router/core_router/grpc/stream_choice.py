@@ -18,12 +18,31 @@ if TYPE_CHECKING:
     from core_router.servers.server_model import ServerModel
 
 
+MOST_NAMES = 128 * 1024  # characters of the names of models in one stream, which keeps them
+_ADDED = 64  # characters that each name counts in addition to its own
+TOO_MANY_MODELS = (
+    f"the models of this stream have names of more than {MOST_NAMES} characters, with {_ADDED} for each; "
+    "open another stream for further models"
+)
+
+
 class StreamChoice:
     """Keeps the requests for a model on one server, those of a sequence on its own. Event loop only."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
         self._models: dict[str, ServerModel] = {}  # where the requests of each model go
+        self._names: set[str] = set()
+        self._size = 0
+
+    def has_room_for(self, model: str) -> bool:
+        """Return whether the stream may have requests for a model, too."""
+        if model not in self._names:
+            self._size += len(model) + _ADDED
+            if self._size > MOST_NAMES:
+                return False
+            self._names.add(model)
+        return True
 
     def choose(self, request: StreamRequest, servers: Container[Server]) -> ServerModel | None:
         """Return where a request goes; None if no server takes it.
