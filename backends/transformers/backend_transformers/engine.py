@@ -31,7 +31,7 @@ class TextEngine(Engine):
         self._vocabulary = loaded.vocabulary
         self._size = loaded.logits
         self._weights = loaded.bytes
-        self._hearing = _hearing(loaded)
+        self._hearing = _hearing(loaded, settings.context)
         self._grammars = Grammars(loaded.vocabulary, settings.end_tokens, loaded.logits)
         self._stepper = Stepper(
             CausalModel(loaded.module), settings.slots, settings.batch, settings.threads
@@ -111,8 +111,8 @@ class TextEngine(Engine):
                 )
 
 
-def _hearing(loaded: Loaded) -> Hearing | None:
+def _hearing(loaded: Loaded, context: int) -> Hearing | None:
     """Return what reads prompts with sound; None for a model without."""
     if loaded.processor is None:
         return None
-    return Hearing(loaded.processor, loaded.module, loaded.vocabulary.bos)
+    return Hearing(loaded.processor, loaded.module, loaded.vocabulary.bos, context)

@@ -20,6 +20,9 @@ _LEAST = (
     RATE // 10
 )  # samples; models need some tokens for each sound. Silence follows a shorter one
 _NOT_FOR_MODELS = ("input_ids", "attention_mask")
+_MOST_TOKENS_S = 25  # that the models make of a second of sound
+_FEWEST_TOKENS_S = 12.5  # GLM-ASR
+_SHORT_SOUNDS = 20  # of a request, where each costs as much as a whole window: 10 minutes in all
 
 
 class Hearing:
@@ -28,23 +31,27 @@ class Hearing:
     processor   of transformers; its tokenizer belongs to it alone
     module      the model, which says what it takes
     bos         text of the token that begins a text; "" for none
+    context     tokens of the longest prompt with its answer
     """
 
-    def __init__(self, processor: Any, module: Any, bos: str):
+    def __init__(self, processor: Any, module: Any, bos: str, context: int):
         self._processor = processor
         self._bos = bos
+        self._context = context
         self._place: str = processor.audio_token
         self._taken = inspect.signature(module.forward).parameters.keys()
+        self._several = not hasattr(processor, "max_audio_len")  # such read one window of each
         self._most_s = _longest(processor)
         self._lock = threading.Lock()  # a call changes the padding of the tokenizer
 
     def read(self, prompt: Prompt) -> tuple[list[int], Mapping[str, Any]]:
         """Return the tokens of a prompt, and the arguments of the model that hold its sounds.
 
-        Raises CoreError(INVALID) for a file that is no WAV file, sounds that are too long, and a text without
-        a place for each sound. Takes a tenth of a second for half a minute of sound.
+        Raises CoreError(INVALID) for a file that is no WAV file, sounds that are too long or too many, and a
+        text without a place for each sound. Takes a tenth of a second for half a minute of sound.
         """
         self._check_places(prompt)
+        self._check_count(len(prompt.audio))
         samples = self._decoded(prompt.audio)
         special = not (self._bos and prompt.text.startswith(self._bos))
         try:
@@ -75,7 +82,19 @@ class Hearing:
                 f"'{self._place}', where they belong; it has {has}"
             )
 
+    def _check_count(self, count: int) -> None:
+        """Refuse more sounds than the context has room for, where each costs as much as a whole window."""
+        if not self._several:
+            return  # the processor takes one sound
+        most = max(_SHORT_SOUNDS, int(self._context / (self._most_s * _MOST_TOKENS_S)))
+        if count > most:
+            raise invalid(
+                f"the request has {count} sounds, at most {most} are allowed: the model computes "
+                f"{self._most_s:g} seconds for each, also for a shorter one; send fewer, or join short ones"
+            )
+
     def _decoded(self, files: Sequence[bytes]) -> list[Any]:
+        """Return FP32[samples] of each file. Raises before more is decoded than the context can hold."""
         found: list[Any] = []
         total = 0.0
         for number, file in enumerate(files):
@@ -86,6 +105,12 @@ class Hearing:
                 raise _too_long(f"sound {number}", seconds, self._most_s)
             if total > MOST_SECONDS:
                 raise _too_long("the request", total, MOST_SECONDS)
+            if (least := int(total * _FEWEST_TOKENS_S)) > self._context:
+                raise invalid(
+                    f"the request has {total:.1f} seconds of sound or more, which are at least {least} "
+                    f"tokens, and the context of the model is {self._context} tokens, prompt and answer "
+                    "together; send shorter sounds, or load the model with a larger parameter 'context'"
+                )
             found.append(np.pad(samples, (0, max(0, _LEAST - len(samples)))))
         return found
 

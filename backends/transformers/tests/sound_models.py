@@ -107,6 +107,17 @@ def wav(samples):
     return file.getvalue()
 
 
+def silence(seconds):
+    """Return a WAV file of few bytes: 4,000 samples a second with 8 bits."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as written:
+        written.setnchannels(1)
+        written.setsampwidth(1)
+        written.setframerate(4_000)
+        written.writeframes(b"\x80" * (seconds * 4_000))
+    return file.getvalue()
+
+
 def heard(file):
     """Return the samples of a file of `wav`, FP32[samples]."""
     with wave.open(io.BytesIO(file)) as read:

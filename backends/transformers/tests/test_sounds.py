@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # sound_models
 import sound_models
 import torch
 import transformers
-from sound_models import PLACE, RATE, TEXT, heard, tone, wav
+from sound_models import PLACE, RATE, TEXT, heard, silence, tone, wav
 
 MODELS = {
     "qwen2_audio": (sound_models.qwen2_audio, "Qwen2AudioForConditionalGeneration"),
@@ -127,7 +127,7 @@ def test_several_sounds_are_read_in_their_order(folder_of, engine_of):
 
 
 def test_a_sound_longer_than_a_window_is_read_whole(folder_of, engine_of):
-    file = wav(tone(31))
+    file = wav(tone(45))  # at 25 tokens a second, it would not fit
     wanted, length = expected(folder_of("glm_asr"), "glm_asr", TEXT, [heard(file)], 8)
 
     events = begun(engine_of("glm_asr"), Prompt(TEXT, audio=[file]), Sampling(8, temperature=0.0))
@@ -163,27 +163,71 @@ def test_a_very_short_sound_is_followed_by_silence(engine_of):
 
 
 @pytest.mark.parametrize(
-    ("name", "prompt", "message"),
+    ("name", "prompt", "seconds", "message"),
     [
-        ("qwen2_audio", Prompt(TEXT, audio=[b"ID3" + bytes(9)]), "'audio' is no WAV file"),
-        ("qwen2_audio", Prompt(TEXT, audio=[wav(tone(31))]), "sound 0 has 31.0 seconds .* most 30"),
-        ("glm_asr", Prompt(TEXT, audio=[wav(tone(656))]), "has 656.0 seconds .* at most 655"),
-        (
-            "qwen2_audio",
-            Prompt(TEXT, audio=[wav(tone(1))] * 2),
-            "has 2 sounds, .* 2 times .* has 1",
-        ),
-        ("qwen2_audio", Prompt("a", audio=[wav(tone(1))]), r"'<\|AUDIO\|>', .* it has 0 of them"),
-        ("qwen2_audio", Prompt(tokens=[9], audio=[wav(tone(1))]), "it has tokens, not text"),
-        ("glm_asr", Prompt(TEXT + PLACE, audio=[wav(tone(1))] * 2), "cannot read this prompt"),
-        ("glm_asr", Prompt(TEXT, audio=[wav(tone(90))]), "and the context of the model is 1024"),
+        ("qwen2_audio", TEXT, [1, 1], "has 2 sounds, .* 2 times .* has 1"),
+        ("qwen2_audio", "a", [1], r"'<\|AUDIO\|>', .* it has 0 of them"),
+        ("qwen2_audio", [9], [1], "it has tokens, not text"),
+        ("glm_asr", TEXT + PLACE, [1, 1], "cannot read this prompt"),
     ],
 )
-def test_what_the_model_cannot_read_is_refused(engine_of, name, prompt, message):
+def test_what_the_model_cannot_read_is_refused(engine_of, name, prompt, seconds, message):
+    asked = {"text": prompt} if isinstance(prompt, str) else {"tokens": prompt}
+
     with pytest.raises(CoreError, match=message) as refused:
-        engine_of(name).generate(prompt, GREEDY, Recorder())
+        engine_of(name).generate(
+            Prompt(**asked, audio=[*map(silence, seconds)]), GREEDY, Recorder()
+        )
 
     assert refused.value.kind is Kind.INVALID
+
+
+def test_a_file_that_is_no_wav_file_is_refused(engine_of):
+    with pytest.raises(CoreError, match="'audio' is no WAV file"):
+        engine_of("qwen2_audio").generate(
+            Prompt(TEXT, audio=[b"ID3" + bytes(9)]), GREEDY, Recorder()
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "message"),
+    [
+        ("qwen2_audio", [31], "sound 0 has 31.0 seconds .* most 30"),
+        ("glm_asr", [656], "has 656.0 seconds .* at most 655"),
+        ("glm_asr", [90], "at least 1125 tokens, and the context of the model is 1024 tokens"),
+        ("qwen2_audio", [30] * 3, "90.0 seconds .*, and the context of the model is 1024 tokens"),
+        ("qwen2_audio", [0] * 21, "has 21 sounds, at most 20 .* computes 30 seconds for each"),
+    ],
+)
+def test_too_much_sound_is_refused_before_it_is_prepared(
+    engine_of, monkeypatch, name, seconds, message
+):
+    engine = engine_of(name)
+    monkeypatch.setattr(engine._hearing, "_processor", None)  # it is not called
+    prompt = Prompt(PLACE * len(seconds), audio=[*map(silence, seconds)])
+
+    with pytest.raises(CoreError, match=message) as refused:
+        engine.generate(prompt, GREEDY, Recorder())
+
+    assert refused.value.kind is Kind.INVALID
+
+
+def test_short_sounds_are_read_as_often_as_they_are_allowed(engine_of):
+    prompt = Prompt(PLACE * 20, audio=[silence(0)] * 20)
+
+    events = begun(engine_of("qwen2_audio"), prompt, Sampling(1, temperature=0.0))
+
+    assert len(tokens_of(events)) == 1
+
+
+def test_a_long_context_has_room_for_more_sounds(engine_of):
+    from backend_transformers.sounds import Hearing
+
+    engine = engine_of("qwen2_audio")
+    hearing = Hearing(engine._hearing._processor, engine._stepper._model.module, "", 32_768)
+
+    with pytest.raises(CoreError, match="has 44 sounds, at most 43 are allowed"):
+        hearing.read(Prompt(PLACE * 44, audio=[silence(0)] * 44))
 
 
 def test_a_folder_says_that_its_model_reads_sound(folder_of, tmp_path):
