@@ -152,8 +152,11 @@ class Folder:
         if file.is_file():
             check_readable(file, self.model)
             return file.read_text("utf-8")
-        of_processor = self._object("chat_template.json").get("chat_template")
-        return of_processor if type(of_processor) is str else chat_template(self._tokenizer)
+        if self.reads_sound:  # else there is no processor, whose file it is
+            found = self._object("chat_template.json").get("chat_template")
+            if type(found) is str:
+                return found
+        return chat_template(self._tokenizer)
 
     @property
     def sampling(self) -> dict[str, float]:

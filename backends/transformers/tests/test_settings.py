@@ -46,6 +46,25 @@ def test_a_file_and_a_parameter_have_the_chat_template(copied):
     assert described(copied, chat_template="mine").template == "mine"
 
 
+@pytest.mark.parametrize("text", ['{"chat_template": "of a processor"}', "{"])
+def test_the_file_of_a_processor_is_not_read_for_a_model_of_texts(copied, text):
+    changed(copied, "tokenizer_config.json", chat_template="of the tokenizer")
+    (copied / "chat_template.json").write_text(text)
+
+    assert described(copied).template == "of the tokenizer"
+
+
+def test_a_model_that_reads_sound_has_the_chat_template_of_its_processor(copied):
+    changed(copied, "config.json", architectures=["Qwen2AudioForConditionalGeneration"])
+    changed(copied, "tokenizer_config.json", chat_template="of the tokenizer")
+    (copied / "preprocessor_config.json").write_text("{}")
+    assert described(copied).template == "of the tokenizer"
+
+    (copied / "chat_template.json").write_text('{"chat_template": "of the processor"}')
+
+    assert described(copied).template == "of the processor"
+
+
 def test_one_of_several_chat_templates_is_the_default(copied):
     templates = [{"name": "tools", "template": "a"}, {"name": "default", "template": "b"}]
     changed(copied, "tokenizer_config.json", chat_template=templates)
