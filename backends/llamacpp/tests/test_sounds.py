@@ -93,23 +93,38 @@ def test_rate_and_channels_of_a_file_make_no_other_sound(said):
 
 
 @pytest.mark.parametrize(
-    ("sounds", "more", "message"),
+    ("seconds", "more", "message"),
     [
-        ((b"ID3" + bytes(9),), {}, "the input 'audio' is no WAV file"),
-        ((tone(seconds=301),) * 2, {}, "602.0 seconds of sound or more, at most 600 are allowed"),
-        ((tone(), tone()), {"text": MARKER}, "2 sounds, so its prompt needs 2 times .* it has 1"),
-        ((tone(),), {"tokens": (5, 6)}, "1 sounds, .* it has tokens"),
-        ((tone(),), {"images": (b"",)}, "has 1 images and 1 sounds: this engine cannot tell"),
-        ((tone(seconds=290),), {}, "and the context of the model is 256 tokens"),
+        ((301, 301), {}, "2 sounds .* count as 602.0 seconds or more, at most 600"),
+        ((1, 1), {"text": MARKER}, "2 sounds, so its prompt needs 2 times .* it has 1"),
+        ((1,), {"tokens": (5, 6)}, "1 sounds, .* it has tokens"),
+        ((1,), {"images": (b"",)}, "has 1 images and 1 sounds: this engine cannot tell"),
+        ((290,), {}, "and the context of the model is 256 tokens"),
     ],
 )
-def test_what_the_model_cannot_read_is_refused(said, sounds, more, message):
-    text = more.pop("text", "" if "tokens" in more else "a")
+def test_what_the_model_cannot_read_is_refused(said, seconds, more, message):
+    text = "" if "tokens" in more else "a"
+    sounds = [tone(seconds=each, rate=4_000) for each in seconds]
 
     with pytest.raises(CoreError, match=message) as refused:
-        said(text, *sounds, **more)
+        said(more.get("text", text), *sounds, **{key: more[key] for key in more.keys() - {"text"}})
 
     assert refused.value.kind is Kind.INVALID
+
+
+def test_a_file_that_is_no_wav_file_is_refused(said):
+    with pytest.raises(CoreError, match="the input 'audio' is no WAV file"):
+        said("a", b"ID3" + bytes(9))
+
+
+def test_a_short_sound_counts_as_much_as_an_encoder_computes():
+    from backend_llamacpp.sounds import plain_files
+
+    short = tone(seconds=0, rate=4_000)
+
+    assert len(list(plain_files([short] * 20))) == 20
+    with pytest.raises(CoreError, match=r"21 sounds .* count as 630\.0 seconds .* as 30 seconds"):
+        list(plain_files([short] * 21))
 
 
 def test_a_very_short_sound_is_followed_by_silence(said):
