@@ -73,6 +73,7 @@ _POOLING_RANK = 4  # of GGUF: 1 to 3 are those of embeddings
 _CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
 # Keys of files that encode images or sound → what they let a model read, as the names of Engine.supports.
 _ENCODERS = {"clip.has_vision_encoder": "images", "clip.has_audio_encoder": "audio"}
+_NO_PROJECTOR: tuple[None, frozenset[str]] = (None, frozenset())
 _INFILL = ("fim_pre", "fim_suf", "fim_mid")
 
 
@@ -155,7 +156,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
     template = str(metadata.values.get("tokenizer.chat_template", ""))
     infill = tuple(metadata.token(each) for each in _INFILL)
     task = _task(values, metadata)
-    projector = _projector(values, directory) if task == "generate" else None
+    projector, media = _projector(values, directory) if task == "generate" else _NO_PROJECTOR
     return Settings(
         task=task,
         context=values.number("context", min(_CONTEXT, trained), 16, trained),
@@ -169,7 +170,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         template=values.text("chat_template") or template,
         adapters=_adapters(values, directory),
         projector=projector,
-        media=frozenset() if projector is None else _media(projector),
+        media=media,
         infill=infill if all(infill) else (),
     )
 
@@ -257,8 +258,8 @@ def _adapters(values: _Values, directory: Path) -> dict[str, Path]:
     return found
 
 
-def _projector(values: _Values, directory: Path) -> Path | None:
-    """Return the file that encodes images or sound.
+def _projector(values: _Values, directory: Path) -> tuple[Path | None, frozenset[str]]:
+    """Return the file that encodes images or sound, and what it encodes.
 
     It is that of the parameter `mmproj`, else the only mmproj*.gguf. None if the parameter is "none", or if
     the only file encodes neither.
@@ -267,7 +268,7 @@ def _projector(values: _Values, directory: Path) -> Path | None:
     """
     name = values.text("mmproj")
     if name == "none":
-        return None
+        return _NO_PROJECTOR
     if name:
         file = directory / name
         if Path(name).name != name or not file.is_file():
@@ -280,17 +281,17 @@ def _projector(values: _Values, directory: Path) -> Path | None:
             listed = ", ".join(each.name for each in found)
             raise values.wrong("mmproj", f"'none', or the name of one of the files: {listed}")
         if not found:
-            return None
+            return _NO_PROJECTOR
         file = found[0]
     check_readable(file, values.model)
-    if _media(file):
-        return file
+    if media := _media(file):
+        return file, media
     if name:
         raise values.wrong("mmproj", f"a file that encodes images or sound: '{file}' does not")
     logger.warning(
         "model '%s': '%s' encodes no images or sound, it is not used", values.model, file
     )
-    return None
+    return _NO_PROJECTOR
 
 
 def _media(file: Path) -> frozenset[str]:

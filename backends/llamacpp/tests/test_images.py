@@ -287,6 +287,19 @@ def test_a_file_that_encodes_sound_lets_the_model_read_sound_only(described):
     assert found.marker == MARKER
 
 
+def test_the_header_of_a_projector_is_read_once(described, monkeypatch):
+    from backend_llamacpp import settings
+
+    read, wanted = [], settings.read_metadata
+    monkeypatch.setattr(
+        settings, "read_metadata", lambda file: read.append(file.name) or wanted(file)
+    )
+
+    described(mmproj=projector())
+
+    assert read == ["model.gguf", "mmproj.gguf"]
+
+
 def test_images_can_be_turned_off(described):
     assert "images" not in described("none", mmproj=projector()).supports
 
