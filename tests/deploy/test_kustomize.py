@@ -190,6 +190,14 @@ def test_the_router_finds_the_pods_of_the_servers(tmp_path):
 
 
 @real
+def test_no_pod_reaches_the_routers_port_for_operators(tmp_path):
+    policy = combine(tmp_path, ["router", "network-policy"])["NetworkPolicy", "core-router"]["spec"]
+
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == [{"ports": [{"port": "http"}, {"port": "grpc"}]}]
+
+
+@real
 def test_the_pause_before_the_end_is_as_long_with_a_drain_file(tmp_path):
     container = container_of(combine(tmp_path, ["drain"]))
     options = parse(container["args"], plugins.flags())
