@@ -2,9 +2,9 @@
 
 import json
 import random
-import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -44,16 +44,16 @@ def over_grpc(port):
 
 
 def sent(send, per_s, seconds):
-    """Send requests at random times."""
-    arrivals, threads = random.Random(1), []
-    begin = due = time.monotonic()
-    while time.monotonic() - begin < seconds:
-        due += arrivals.expovariate(per_s)
-        time.sleep(max(0.0, due - time.monotonic()))
-        threads.append(threading.Thread(target=send))
-        threads[-1].start()
-    for each in threads:
-        each.join(60)
+    """Send requests at random times. Raises what one of them raises."""
+    arrivals, answers = random.Random(1), []
+    with ThreadPoolExecutor(64) as clients:
+        begin = due = time.monotonic()
+        while time.monotonic() - begin < seconds:
+            due += arrivals.expovariate(per_s)
+            time.sleep(max(0.0, due - time.monotonic()))
+            answers.append(clients.submit(send))
+        for each in answers:
+            each.result()
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -64,9 +64,9 @@ def test_the_fast_servers_get_more(protocol, tmp_path):
         ports = list(zip(http_ports, grpc_ports, strict=True))
         with front("envoy_load_reports", ports, tmp_path) as (_, (http, grpc_port)):
             send = over_http(http) if protocol == "http" else over_grpc(grpc_port)
-            sent(send, per_s=60, seconds=5)  # until the reports count
+            sent(send, per_s=60, seconds=4)  # the reports count after three seconds
             before = counts(servers)
-            sent(send, per_s=60, seconds=5)
+            sent(send, per_s=60, seconds=3)
             first, second, slow = (
                 after - start for start, after in zip(before, counts(servers), strict=True)
             )
