@@ -72,7 +72,7 @@ def test_a_table_of_examples_is_read_as_each_of_them(encoded, inputs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(aligned, "FEWEST", 1)
         found = read(encoded, signature)
-        patch.setattr(reading, "_columns", lambda encoded: None)
+        patch.setattr(reading, "_columns", lambda *given: None)
         expected = read(encoded, signature)
     # With several wrong features, the error names one of them.
     assert type(found) is type(expected)
@@ -129,6 +129,34 @@ def test_equal_lists_of_floats_are_a_table():
 )
 def test_other_examples_do_not_differ_in_their_floats_only(rows):
     assert uniform.columns_of([features(**row).SerializeToString() for row in rows]) is None
+
+
+@pytest.mark.parametrize("row", [{"a": [1.0], "b": [2.0]}, {"a": [1], "b": [b"text"]}])
+def test_examples_with_another_feature_than_those_known_are_no_table(row):
+    encoded = [features(**row).SerializeToString()] * 2
+
+    for module in (uniform, aligned):
+        assert module.columns_of(encoded, {"a"}) is None
+    found = [module.columns_of(encoded, {"a", "b"}) for module in (uniform, aligned)]
+    assert any(each is not None and each.keys() == {"a", "b"} for each in found)
+
+
+def test_an_unknown_feature_among_floats_is_named_with_the_inputs():
+    encoded = [features(a=[1.0], b=[2.0]).SerializeToString()]
+
+    assert "model 'm' has no input 'b'; it has a" in read(
+        encoded, signature_of(a=(dtypes.FP32, (1,)))
+    )
+
+
+def test_a_few_examples_of_very_many_features_are_no_table():
+    """Unless they are inputs of the model: protobuf joins the examples of a model that parses them faster."""
+    names = [f"feature {number}" for number in range(uniform._MOST_FEATURES + 1)]
+    encoded = features(**{name: [1.0] for name in names}).SerializeToString()
+
+    assert uniform.columns_of([encoded]) is None
+    assert uniform.columns_of([encoded], names).keys() == set(names)
+    assert uniform.columns_of([encoded] * 2).keys() == set(names)
 
 
 def test_features_in_one_order_are_aligned():

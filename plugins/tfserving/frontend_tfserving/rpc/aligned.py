@@ -6,7 +6,7 @@ features of a batch in one order as a rule, though protobuf does not promise it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,15 @@ Column = tuple[str, Any]
 """Kind of the list of a feature, and its values: FP32, INT64 or bytes[examples, values]."""
 
 
-def columns_of(examples: Sequence[bytes]) -> dict[str, Column] | None:
-    """Return the values of each feature, or None for examples that are not aligned. Thread-safe."""
+def columns_of(
+    examples: Sequence[bytes], known: Collection[str] | None = None
+) -> dict[str, Column] | None:
+    """Return the values of each feature, or None for examples that are not aligned. Thread-safe.
+
+    known   names of features, None for any: examples with another one are not read
+    """
     try:
-        return dict(_Table(examples).columns())
+        return dict(_Table(examples).columns(known))
     except _Differs:
         return None
 
@@ -47,13 +52,14 @@ class _Table:
         self._ends = np.cumsum([len(each) for each in examples], dtype=np.int64)
         self._starts = np.concatenate([[0], self._ends[:-1]])
 
-    def columns(self) -> Iterator[tuple[str, Column]]:
+    def columns(self, known: Collection[str] | None) -> Iterator[tuple[str, Column]]:
         """Yield each feature with its column. Raises _Differs."""
         at, names = self._only(self._starts, self._ends, 1)[0], set()
         while self._more(at, self._ends):
             entry, end = self._parts(at, self._ends, 1)
             key, key_end = self._parts(entry, end, 1)
-            if (name := self._common(key, key_end)) in names:
+            name = self._common(key, key_end)
+            if name in names or not (known is None or name in known):
                 raise _Differs
             names.add(name)
             feature, _ = self._only(key_end, end, 2)

@@ -34,7 +34,7 @@ def inputs_of(given: messages.EncodedInput, signature: Signature) -> dict[str, T
     encoded, context = _examples(given)
     if not encoded:
         raise invalid("the request has no examples")
-    if not context and (columns := _columns(encoded)) is not None:
+    if not context and (columns := _columns(encoded, signature)) is not None:
         if (spec := parsed_by_model(signature, columns)) is not None:
             return {spec.name: tensor_of(spec, encoded)}
         return {
@@ -55,11 +55,12 @@ def inputs_of(given: messages.EncodedInput, signature: Signature) -> dict[str, T
     }
 
 
-def _columns(encoded: Sequence[bytes]) -> Mapping[str, aligned.Column] | None:
+def _columns(encoded: Sequence[bytes], signature: Signature) -> Mapping[str, aligned.Column] | None:
     """Return the columns of a table of examples; None if each must be read by itself."""
-    if (floats := uniform.columns_of(encoded)) is not None:
+    known = None if parsed_by_model(signature, ()) is not None else signature.inputs
+    if (floats := uniform.columns_of(encoded, known)) is not None:
         return {name: ("float_list", values) for name, values in floats.items()}
-    return aligned.columns_of(encoded) if len(encoded) >= aligned.FEWEST else None
+    return aligned.columns_of(encoded, known) if len(encoded) >= aligned.FEWEST else None
 
 
 def _examples(given: messages.EncodedInput) -> tuple[Sequence[bytes], Mapping[str, Any]]:

@@ -6,21 +6,29 @@ of them, and numpy finds a thousand values about as fast as Python finds one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 _LENGTH = 2  # the wire type of texts, messages and packed numbers
 _MOST_BITS = 35  # of a length
+_MOST_FEATURES = 500  # of any name, for each example: more are read faster one by one
 
 
-def columns_of(examples: Sequence[bytes]) -> dict[str, Any] | None:
+def columns_of(
+    examples: Sequence[bytes], known: Collection[str] | None = None
+) -> dict[str, Any] | None:
     """Return the values of each feature as FP32[examples, values]. Thread-safe.
 
-    Returns None for encoded examples that have anything but floats, or differ in anything but these.
+    known   names of features; None for any, of which there are at most _MOST_FEATURES for each example
+    Returns None for encoded examples that have anything but floats of these features, or differ in anything
+    but their floats.
     """
-    if (places := _places(examples[0])) is None or len(set(map(len, examples))) > 1:
+    if len(set(map(len, examples))) > 1:
+        return None
+    most = _MOST_FEATURES * len(examples) if known is None else len(known)
+    if (places := _places(examples[0], most, known)) is None:
         return None
     table = np.frombuffer(b"".join(examples), np.uint8).reshape(len(examples), -1)
     differs = (table != table[0]).any(axis=0)
@@ -34,8 +42,11 @@ def columns_of(examples: Sequence[bytes]) -> dict[str, Any] | None:
     }
 
 
-def _places(example: bytes) -> dict[str, slice] | None:
-    """Return where the packed floats of each feature are; None for an example that has anything else."""
+def _places(example: bytes, most: int, known: Collection[str] | None) -> dict[str, slice] | None:
+    """Return where the packed floats of each feature are; None for an example that has anything else.
+
+    most   number of features
+    """
     found: dict[str, slice] = {}
     try:
         features = _only(example, slice(0, len(example)), 1)
@@ -46,7 +57,9 @@ def _places(example: bytes) -> dict[str, slice] | None:
             feature = _only(example, slice(key.stop, entry.stop), 2)
             floats = _only(example, _only(example, feature, 2), 1)
             name = example[key].decode()
-            if name in found or (floats.stop - floats.start) % 4:
+            if name in found or len(found) == most or not (known is None or name in known):
+                return None
+            if (floats.stop - floats.start) % 4:
                 return None
             found[name] = floats
             at = entry.stop
