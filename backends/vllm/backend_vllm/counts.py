@@ -8,6 +8,7 @@ Imports no part of vLLM.
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
@@ -59,15 +60,18 @@ class _Histogram:
 class Counts:
     """Counts of one model version since its load. `record` and `samples` may run on different threads.
 
-    context   tokens of the longest text
+    context    tokens of the longest text
+    max_lora   LoRA adapters that a step may have
     """
 
-    def __init__(self, context: int):
+    def __init__(self, context: int, max_lora: int = 0):
         tokens = token_bounds(context)
         self._lock = threading.Lock()
         self.running = self.waiting = 0
         self.cache_use = 0.0
+        self._max_lora = max_lora
         self._adapters: tuple[str, str] = ("", "")  # running and waiting ones
+        self._adapters_s = 0.0  # time of the step that had them
         self._numbers: Counter[str] = Counter()
         self._finishes: Counter[str] = Counter()
         self._histograms = {
@@ -116,8 +120,14 @@ class Counts:
                 ]
             if name == "lora_requests_info":
                 running, waiting = self._adapters
-                known = {"running_lora_adapters": running, "waiting_lora_adapters": waiting}
-                return [Sample({**labels, **known}, 1)] if running or waiting else []
+                if not running and not waiting:
+                    return []
+                known = {
+                    "running_lora_adapters": running,
+                    "waiting_lora_adapters": waiting,
+                    "max_lora": str(self._max_lora),
+                }
+                return [Sample({**labels, **known}, self._adapters_s)]
             gauges = {
                 "num_requests_running": self.running,
                 "num_requests_waiting": self.waiting,
@@ -131,6 +141,7 @@ class Counts:
         self.cache_use = found.kv_cache_usage
         running, waiting = found.running_lora_adapters, found.waiting_lora_adapters
         self._adapters = ",".join(sorted(running)), ",".join(sorted(waiting))
+        self._adapters_s = time.time()
         self._numbers["prefix_cache_queries_total"] += found.prefix_cache_stats.queries
         self._numbers["prefix_cache_hits_total"] += found.prefix_cache_stats.hits
 

@@ -77,8 +77,10 @@ ENTRIES = [
     _entry(
         "lora_requests_info",
         "gauge",
-        "LoRA adapters that run and wait, separated by commas; absent while there are none",
-        ("running_lora_adapters", "waiting_lora_adapters"),
+        "LoRA adapters that run and wait, separated by commas; the value is the time of the last step, in "
+        "seconds since 1970; absent while there are none",
+        ("running_lora_adapters", "waiting_lora_adapters", "max_lora"),
+        largest=True,
     ),
 ]
 

@@ -120,7 +120,10 @@ class EngineRunner:
             self.config = made.create_engine_config()
         except Exception as error:
             raise self._refused(error) from error
-        self.counts = Counts(self.config.model_config.max_model_len)
+        lora = self.config.lora_config
+        self.counts = Counts(
+            self.config.model_config.max_model_len, 0 if lora is None else lora.max_loras
+        )
         try:
             self.llm = AsyncLLM.from_vllm_config(
                 self.config,

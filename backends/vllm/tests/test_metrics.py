@@ -122,13 +122,30 @@ def test_finished_requests_are_counted_by_their_reason(counts):
     assert found == {"stop": 1, "length": 1}
 
 
-def test_adapters_are_named_while_they_run_or_wait(counts):
+def test_adapters_are_named_while_they_run_or_wait(monkeypatch):
+    counts = Counts(64, max_lora=4)
+    monkeypatch.setattr("backend_vllm.counts.time.time", lambda: 1.75e9)
+    counts.record(scheduler(), None)
     assert counts.samples("lora_requests_info", {}) == []
 
-    counts.record(scheduler(running_lora_adapters={"b": 1, "a": 1}), None)
+    counts.record(
+        scheduler(running_lora_adapters={"b": 1, "a": 1}, waiting_lora_adapters={"c": 2}), None
+    )
 
     (found,) = counts.samples("lora_requests_info", {"model": "m"})
-    assert found.labels["running_lora_adapters"] == "a,b"
+    assert found.labels == {
+        "model": "m",
+        "running_lora_adapters": "a,b",
+        "waiting_lora_adapters": "c",
+        "max_lora": "4",
+    }
+    assert found.value == 1.75e9  # a gateway reads the newest series
+
+
+def test_the_newest_step_of_all_workers_counts_for_adapters():
+    found = {each.name: each for each in ENTRIES}["vllm:lora_requests_info"]
+
+    assert found.together == "largest"
 
 
 def test_bounds_of_tokens_grow_up_to_the_context():
