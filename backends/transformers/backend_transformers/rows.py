@@ -65,6 +65,8 @@ class CausalModel:
         self.module = module
         accepted = inspect.signature(module.forward).parameters
         self._positions = "position_ids" in accepted
+        # Its name since transformers 5.24; older ones, and code of models, have the other name only.
+        self._cache = "cache" if "cache" in accepted else "past_key_values"
         self._more = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
 
     def read(
@@ -101,10 +103,10 @@ class CausalModel:
         mask             int64[rows, all columns of the cache too], 0 for padding; None without padding
         """
         given = {"position_ids": positions} if self._positions else {}
+        given[self._cache] = cache
         found = self.module(
             input_ids=ids,
             attention_mask=mask,
-            past_key_values=cache,
             use_cache=True,
             **given,
             **self._more,

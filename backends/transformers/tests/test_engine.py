@@ -4,6 +4,7 @@ import json
 import math
 import re
 import threading
+import warnings
 
 import pytest
 from core_generate import Prompt, Sampling, Structure
@@ -299,3 +300,13 @@ def test_a_prompt_that_ends_within_a_character_leaves_nothing_of_it_in_the_answe
     events = generated(tokens=tuple(prompt), logit_bias={letter: 100.0}, max_tokens=3)
 
     assert [event.text for event in events] == ["a", "a", "a"]
+
+
+def test_no_argument_of_the_model_is_deprecated(tiny, loaded):
+    from backend_transformers.rows import CausalModel, new_cache
+
+    model = CausalModel(loaded(tiny).module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+
+        model.read([5, 6], new_cache())
