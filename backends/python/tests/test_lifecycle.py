@@ -253,7 +253,7 @@ asyncio.run(main())
 def _runs(pid):
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before the file is opened, or read
         return False
     return state != "Z"  # its parent has not waited for it yet
 
