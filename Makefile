@@ -141,7 +141,7 @@ bench-fairness: .venv/.release  ## what a caller that floods costs another, with
 	$(BIN)/python -m benchmarks.fairness --seconds $(or $(SECONDS),20) $(ARGS)
 
 bench-tools: .venv/.release  ## core bench beside wrk, h2load and perf_analyzer, on the same servers
-	$(BIN)/python plugins/bench/benchmarks/compare.py $(ARGS)
+	PERF_ANALYZER=$${PERF_ANALYZER:-$(wildcard build/dropin/tools/bin/perf_analyzer)} $(BIN)/python plugins/bench/benchmarks/compare.py $(ARGS)
 
 fuzz: .venv/.test  ## 200,000 hostile requests over both protocols; SEED=7 makes others
 	$(BIN)/python -m tests.fuzz.hostile --seed $(or $(SEED),1) $(ARGS)

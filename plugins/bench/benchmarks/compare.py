@@ -9,7 +9,8 @@ Two servers on this machine:
 
 The tools run in turn, each for some seconds in each round. A line has the medians of the rounds, and the
 processor time of the load generator per request. A tool that is not installed is left out. $PERF_ANALYZER is
-the path of that program, from a wheel of tritonclient 2.41 to 2.51.
+the path of that program, from a wheel of tritonclient 2.41 to 2.51, which needs CUDA's runtime: that of the
+package nvidia-cuda-runtime-cu12 in the same environment is found.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from core_bench.measure.target import Target
 from core_bench.plan import Side, Timing
@@ -191,7 +193,9 @@ def perf_analyzer(job: Job) -> Figures | None:
     command += [f"--concurrency-range={job.connections}", "-f", str(table), "--async"]
     # One window is a third of the time; it needs three, and they may differ.
     command += ["-p", str(job.seconds * 1000 // 3), "-r", "3", "-s", "999"]
-    run(command)
+    # The program is linked with CUDA's runtime, which it does not use here.
+    found = sorted(Path(program).absolute().parents[1].glob("lib/**/nvidia/cuda_runtime/lib"))
+    run(command, {"LD_LIBRARY_PATH": str(found[0])} if found else {})
     (row,) = csv.DictReader(table.read_text().splitlines())
     p50, p99 = float(row["p50 latency"]), float(row["p99 latency"])
     return Figures(float(row["Inferences/Second"]), p50, p99)
@@ -210,8 +214,11 @@ def http_request(job: Job) -> tuple[str, dict[str, str], Path]:
     return first.split()[1], headers, body
 
 
-def run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+def run(command: list[str], more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return what a program prints. `more`: variables of its environment."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **more}
+    )
     if done.returncode:
         raise SystemExit(f"{command[0]} ended with {done.returncode}: {done.stderr or done.stdout}")
     return done.stdout
