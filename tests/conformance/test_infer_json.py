@@ -60,6 +60,11 @@ def test_only_named_outputs_come(basic):
     assert list(found) == ["OUTPUT1"]
 
 
+def test_output_named_twice_comes_once(basic):
+    response = basic.infer("add_sub", add_sub(outputs=[{"name": "OUTPUT1"}, {"name": "OUTPUT1"}]))
+    assert [entry["name"] for entry in response.json["outputs"]] == ["OUTPUT1"]
+
+
 def test_unknown_output_is_refused(basic):
     assert "OUTPUT7" in refused(basic.infer("add_sub", add_sub(outputs=[{"name": "OUTPUT7"}])), 400)
 

@@ -154,13 +154,6 @@ def test_an_output_that_is_named_twice_is_refused_over_grpc(server):
     assert "OUTPUT0" in error.value.details()
 
 
-def test_an_output_that_is_named_twice_is_refused_over_http(server):
-    """2.69."""
-    twice = {**ONE, "outputs": [{"name": "OUTPUT0"}, {"name": "OUTPUT0"}]}
-
-    assert "OUTPUT0" in refused(server.infer("plain", twice), 400)
-
-
 @pytest.mark.parametrize("kind", ["systemsharedmemory", "cudasharedmemory"])
 def test_clients_share_no_memory_by_default(server, kind):
     """26.01."""

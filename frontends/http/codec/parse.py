@@ -94,7 +94,7 @@ def parse_document(
         form.default = read_parameters(document["parameters"], request)
     _read_inputs(document, request, view[size:], most_bytes, regions)
     if "outputs" in document:
-        request.outputs = _read_outputs(document["outputs"], request.id, regions, form)
+        request.outputs = _read_outputs(document["outputs"], regions, form)
         request.shared = request.shared or bool(form.placed)
     return request, form
 
@@ -216,12 +216,11 @@ def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
 
 
 def _read_outputs(
-    entries: Any, id: str, regions: SharedMemoryRegions, form: OutputForm
+    entries: Any, regions: SharedMemoryRegions, form: OutputForm
 ) -> tuple[RequestedOutput, ...]:
-    """Return the requested outputs, and write their forms into `form`.
+    """Return the requested outputs, and write their forms into `form`. The first one of a name counts.
 
-    Raises CoreError: INVALID for malformed entries and for a name that comes twice, NOT_FOUND for an unknown
-    region of shared memory.
+    Raises CoreError: INVALID for malformed entries, NOT_FOUND for an unknown region of shared memory.
     """
     if type(entries) is not list:
         raise typed("outputs", "array")
@@ -234,8 +233,6 @@ def _read_outputs(
         if type(entry) is not dict:
             raise _missing("name", " in an element of 'outputs'")
         name = _text(entry, "name", " in an element of 'outputs'")
-        if name in wanted:
-            raise labelled(id, f"output '{name}' already exists in request")
         options = entry.get("parameters")
         if type(options) is not dict:
             options = {}
@@ -250,11 +247,12 @@ def _read_outputs(
                 if is_set:
                     raise invalid(f"Output can't set both 'shared_memory_region' and '{other}'")
             memory = regions.view(*_place(options, where))
-        wanted[name] = RequestedOutput(name, classes, memory)
-        listed[name] = binary
-        if memory is not None:
-            placed.add(name)
-        elif options.get(KEY) == BASE64 and not binary and not classes:
-            encoded.add(name)
+        if name not in wanted:
+            wanted[name] = RequestedOutput(name, classes, memory)
+            listed[name] = binary
+            if memory is not None:
+                placed.add(name)
+            elif options.get(KEY) == BASE64 and not binary and not classes:
+                encoded.add(name)
     form.listed, form.placed, form.encoded = listed, placed, encoded or None
     return tuple(wanted.values())

@@ -86,13 +86,14 @@ def test_an_integer_that_no_signed_type_holds_becomes_a_float_parameter(parsed, 
     assert (request.parameters, type(request.parameters["own"])) == ({"own": 2.0**63}, float)
 
 
-def test_wanted_outputs_come_in_their_order(parsed, tensor):
+def test_wanted_outputs_come_once_and_in_their_order(parsed, tensor):
     request, form = parsed(
         {
             "inputs": [tensor([1])],
             "outputs": [
                 {"name": "b", "parameters": {"classification": 3}},
                 {"name": "a", "parameters": {"binary_data": True}},
+                {"name": "b", "parameters": {"binary_data": True}},
             ],
         }
     )
