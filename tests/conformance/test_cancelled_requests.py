@@ -1,6 +1,7 @@
 """A cancelled request takes no execution: in a queue, in a batch that forms, before a resource."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from conformance.model import Model
 from conformance.platform_port import skip_original
 from conformance.protocol import grpc_input, wait_until
 
-SLOW = 2000  # milliseconds
+SLOW = 3000  # milliseconds
+BEGINS_S = 0.5  # a request alone runs after this time, so that those behind it wait
 LIMITED = """
 backend: "python"
 max_batch_size: 0
@@ -91,6 +93,7 @@ def cancel_behind(server, holder, model, count=3, milliseconds=SLOW):
     before, failed = executions(server, model), cancelled(server, model)
     calls = Calls(server)
     calls.send(holder, MS=[milliseconds])
+    time.sleep(BEGINS_S)
     queued = [calls.send(model, MS=[1]) for _ in range(count)]
     assert wait_until(lambda: waiting(server, model) == count)
     for each in queued:
@@ -119,6 +122,7 @@ def test_a_request_that_is_cancelled_leaves_the_batch_that_forms(server, launche
     skip_original(launcher, "a batch that has formed keeps its cancelled requests, until 2.74")
     calls = Calls(server)
     calls.send("batch_recorder", INPUT0=[[1000 + SLOW]])
+    time.sleep(BEGINS_S)
     queued = [calls.send("batch_recorder", INPUT0=[[number]]) for number in range(4)]
     assert wait_until(lambda: waiting(server, "batch_recorder") == 4)
 
