@@ -6,6 +6,7 @@ rows and, for each model, the default prediction, the probabilities and the Shap
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,10 @@ def save(model: Any, folder: Path, name: str) -> None:
     for suffix, form in (("cbm", "cbm"), ("json", "json")):
         pool = {"pool": catboost.Pool([["red", "1", 0, 0]], cat_features=[0, 1])}
         needs_pool = form == "json" and name in ("one_hot", "counters")
-        model.save_model(
-            str(folder / f"{name}.{suffix}"), format=form, **(pool if needs_pool else {})
-        )
+        file = folder / f"{name}.{suffix}"
+        model.save_model(str(file), format=form, **(pool if needs_pool else {}))
+        if form == "json":  # on one line: CatBoost writes a line for each number
+            file.write_text(json.dumps(json.loads(file.read_text()), separators=(",", ":")) + "\n")
 
 
 def main() -> None:
