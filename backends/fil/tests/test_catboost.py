@@ -234,20 +234,23 @@ def test_weights_that_are_no_numbers_are_refused(serve, name, trees):
         serve(lambda folder: (folder / "catboost.json").write_text(changed))
 
 
+THRESHOLD = "binclass_probability_threshold"
+
+
 @pytest.mark.parametrize(
-    ("scale_and_bias", "told"),
+    ("changes", "told"),
     [
-        ([1, [0.5, 0.5]], r"its bias \[0.5, 0.5\] does not fit 1 values"),
-        ([1, [float("nan")]], r"its bias \[nan\] does not fit"),
-        ([float("nan"), [0]], "its scale is nan, a finite number is expected"),
-        ([float("inf"), [0]], "its scale is inf"),
+        ({"scale_and_bias": [1, [0.5, 0.5]]}, r"its bias \[0.5, 0.5\] does not fit 1 values"),
+        ({"scale_and_bias": [1, [float("nan")]]}, r"its bias \[nan\] does not fit"),
+        ({"scale_and_bias": [float("nan"), [0]]}, "its scale is nan, a finite number is expected"),
+        ({"scale_and_bias": [float("inf"), [0]]}, "its scale is inf"),
+        ({"model_info": {THRESHOLD: "x"}}, f"{THRESHOLD} is 'x', not a number"),
+        ({"model_info": {THRESHOLD: "nan"}}, "its probability threshold is nan, a finite number"),
     ],
 )
-def test_the_check_refuses_a_scale_or_bias_that_a_load_refuses(
-    serve, tmp_path, scale_and_bias, told
-):
+def test_the_check_refuses_numbers_that_a_load_refuses(serve, tmp_path, changes, told):
     found = json.loads(file("binary", "catboost_json").read_bytes())
-    found["scale_and_bias"] = scale_and_bias
+    found.update(changes)
     changed = json.dumps(found)
 
     with pytest.raises(CoreError, match=told):

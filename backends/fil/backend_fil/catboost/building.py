@@ -18,7 +18,7 @@ THRESHOLD = "catboost_threshold"  # attribute of a model with a threshold of its
 
 
 def treelite_model(content: Content) -> treelite.Model:
-    """Return the model. Raises Damaged for a threshold that is no number, and Refused."""
+    """Return the model. Raises Refused for what a forest of numbers does not have."""
     task, link = content.task
     count, dimension = len(content.trees), content.dimension
     several = dimension > 1

@@ -84,6 +84,10 @@ class Content:
             raise Damaged(f"its bias {self.bias.tolist()} does not fit {self.dimension} values")
         if not np.isfinite(self.scale):
             raise Damaged(f"its scale is {self.scale}, a finite number is expected")
+        if self.threshold is not None and not np.isfinite(self.threshold):
+            raise Damaged(
+                f"its probability threshold is {self.threshold}, a finite number is expected"
+            )
 
     @property
     def loss(self) -> str:
