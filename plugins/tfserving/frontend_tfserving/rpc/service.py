@@ -46,8 +46,10 @@ _METHODS = {"tensorflow/serving/classify": "classify", "tensorflow/serving/regre
 def methods(server: InferenceServer) -> tuple[Method, ...]:
     """Return the methods for the gRPC port of a server."""
     service = PredictionService(server)
-    of_class, of_value = _reading("Examples", "Classification"), _reading("Examples", "Regression")
-    of_many = _reading("MultiInference", "MultiInference")
+    examples, many = messages.EncodedExamplesRequest, messages.EncodedMultiInferenceRequest
+    of_class = partial(read, examples, known_as=messages.ClassificationRequest)
+    of_value = partial(read, examples, known_as=messages.RegressionRequest)
+    of_many = partial(read, many, known_as=messages.MultiInferenceRequest)
 
     def inference(path: str, reader: Reader, answer: Service) -> UnaryMethod:
         return UnaryMethod(path, "inference", _with_call(reader, answer), changes=True)
@@ -69,12 +71,6 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
         _reload_method(server),
     )
     # fmt: on
-
-
-def _reading(kept: str, request: str) -> Reader:
-    """Return what reads requests of a kind, and keeps their examples encoded."""
-    known_as = getattr(messages, f"{request}Request")
-    return partial(read, getattr(messages, f"Encoded{kept}Request"), known_as=known_as)
 
 
 def _reload_method(server: InferenceServer) -> UnaryMethod:

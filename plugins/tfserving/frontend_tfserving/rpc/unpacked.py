@@ -5,6 +5,7 @@ A PackedTensor does not have such numbers, nor their places among packed ones. p
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -22,7 +23,6 @@ COPIES = 3
 """Of texts and contents, while numbers beside them are packed: two messages, and the bytes between them."""
 
 _UNBOUNDED = 2**62
-_shapes: list[MessageShape] = []
 
 
 async def read_tensors(data: bytes, call: GrpcCall) -> messages.PackedPredictRequest:
@@ -53,11 +53,14 @@ def all_are_packed(request: messages.PackedPredictRequest, data: bytes) -> bool:
 
     The fields are counted. protobuf would make an object of each field that a PackedTensor does not have.
     """
-    if not _shapes:
-        tensors = (messages.PackedTensor.DESCRIPTOR.full_name,)
-        _shapes.append(MessageShape(messages.PackedPredictRequest.DESCRIPTOR, tensors))
     fields = sum(map(_fields, request.inputs.values()))
-    return _shapes[0].excess(data, _UNBOUNDED, _UNBOUNDED, fields) is None
+    return _shape().excess(data, _UNBOUNDED, _UNBOUNDED, fields) is None
+
+
+@cache
+def _shape() -> MessageShape:
+    tensors = (messages.PackedTensor.DESCRIPTOR.full_name,)
+    return MessageShape(messages.PackedPredictRequest.DESCRIPTOR, tensors)
 
 
 def _fields(tensor: messages.PackedTensor) -> int:
