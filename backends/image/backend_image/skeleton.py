@@ -30,6 +30,7 @@ class DrawKeypoints(RequestStage):
         self._radius = options.count("radius", 3, 1, 50)
         self._thickness = options.count("thickness", 2, 1, 50)
         self._lines = options.pairs("lines", _MOST_POINTS)
+        self._needed = max(itertools.chain(*self._lines), default=-1) + 1  # points, for the lines
         self._decode = Decode(options)
         if self._decode.grey:
             raise options.wrong("colour", "colour: keypoints are drawn in colours")
@@ -42,10 +43,10 @@ class DrawKeypoints(RequestStage):
 
     def answer(self, request: InferenceRequest) -> Outputs:
         points = self.rows(request, KEYPOINTS)
-        count, needed = points.shape[1], max(itertools.chain(*self._lines), default=-1) + 1
-        if count < needed:
+        count = points.shape[1]
+        if count < self._needed:
             raise self.refused(
-                f"'{KEYPOINTS}' has {count} points, and lines of image.json name point {needed - 1}"
+                f"'{KEYPOINTS}' has {count} points, and lines of image.json name point {self._needed - 1}"
             )
         if count > _MOST_POINTS:
             raise self.refused(
