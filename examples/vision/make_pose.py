@@ -23,7 +23,9 @@ def main() -> None:
     try:
         with tarfile.open(options.package) as package:
             file = package.extractfile(name)
-            content = b"" if file is None else file.read()
+            if file is None:
+                raise KeyError(f"{name} is not a file")
+            content = file.read()
     except (OSError, tarfile.TarError, KeyError) as error:
         raise SystemExit(
             f"'{options.package}' is not the package @mediapipe/pose with '{name}': {error}; get it with: "

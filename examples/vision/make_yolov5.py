@@ -132,7 +132,7 @@ def loss_of(model: Detector, pixels: torch.Tensor, targets: list[torch.Tensor]) 
 def train(steps: int, count: int) -> Detector:
     torch.manual_seed(0)
     model = Detector()
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
+    optimizer = torch.optim.AdamW(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=steps)
     for step in range(steps):
         loss = loss_of(model, *batch(step, count))
