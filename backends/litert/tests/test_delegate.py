@@ -4,11 +4,11 @@ import gc
 import json
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing import leftovers
 
 from core.errors import CoreError
 
@@ -71,10 +71,12 @@ def test_what_a_delegate_refuses_fails_the_load(serve, doubled, config, tmp_path
 
     if refuse == "prepare":
         log = tmp_path / "log"
-        end = time.monotonic() + 10
-        # The thread of the load may hold the error, and with it the interpreter, for a moment longer.
-        while "destroyed" not in log.read_text() and time.monotonic() < end:
+
+        def destroyed():
             gc.collect()
-            time.sleep(0.01)
+            return "destroyed" in log.read_text()
+
+        # The thread of the load may keep the error, and so the interpreter, a moment longer.
+        assert leftovers.settles(destroyed)
         lines = log.read_text().splitlines()
         assert lines.count("created") == lines.count("destroyed") == 1
