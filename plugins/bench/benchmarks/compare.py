@@ -32,7 +32,6 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from core_bench.measure.target import Target
 from core_bench.plan import Side, Timing
@@ -195,7 +194,7 @@ def perf_analyzer(job: Job) -> Figures | None:
     command += ["-p", str(job.seconds * 1000 // 3), "-r", "3", "-s", "999"]
     # The program is linked with CUDA's runtime, which it does not use here.
     found = sorted(Path(program).absolute().parents[1].glob("lib/**/nvidia/cuda_runtime/lib"))
-    run(command, {"LD_LIBRARY_PATH": str(found[0])} if found else {})
+    run(command, {"LD_LIBRARY_PATH": str(found[0])} if found else None)
     (row,) = csv.DictReader(table.read_text().splitlines())
     p50, p99 = float(row["p50 latency"]), float(row["p99 latency"])
     return Figures(float(row["Inferences/Second"]), p50, p99)
@@ -214,10 +213,10 @@ def http_request(job: Job) -> tuple[str, dict[str, str], Path]:
     return first.split()[1], headers, body
 
 
-def run(command: list[str], more: Mapping[str, str] = MappingProxyType({})) -> str:
+def run(command: list[str], more: Mapping[str, str] | None = None) -> str:
     """Return what a program prints. `more`: variables of its environment."""
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ, **more}
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **(more or {})}
     )
     if done.returncode:
         raise SystemExit(f"{command[0]} ended with {done.returncode}: {done.stderr or done.stdout}")
