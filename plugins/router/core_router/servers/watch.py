@@ -164,6 +164,7 @@ class Watch:
             if server.has_index:
                 server.has_index = False
                 self._table.changed()
+            self._told.clear()  # names of an index that is not read
             return
         if data == self._index:
             await self._read_again()
