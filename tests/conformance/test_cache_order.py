@@ -117,12 +117,14 @@ def test_a_cancelled_request_does_not_hold_back_the_answers_behind_it(server):
         errors.append(error)
         answered.set()
 
+    before = hits(server, "one")
     running = client.async_infer("one", value(SLOW_TOO), lambda result, error: ended.set())
     waiting = client.async_infer("one", value(6), lambda result, error: None)
     behind = client.async_infer("one", value(5), answer)
+    assert wait_until(lambda: hits(server, "one") == before + 1)  # so the one before it is there
     waiting.cancel()
 
-    assert answered.wait(30) and ended.is_set()
+    assert answered.wait(30) and ended.wait(30)
     assert errors == [None]
     assert running is not None and behind is not None
     assert server.alive()
