@@ -151,9 +151,11 @@ async def captured(browser):
     again = await stop.count() > 0  # in the other theme: a capture of few requests
     if again:
         await stop.click()
-    await page.get_by_label("Name").fill("evening" if again else "noon")
+    name = "evening" if again else "noon"
+    await page.get_by_label("Name").fill(name)
     await start.click()
     await page.get_by_text("a capture runs").wait_for()
+    await page.locator(f"#capture-of option:checked[value={name}]").wait_for(state="attached")
     await page.locator(".record-values").first.wait_for()
     await asyncio.sleep(1)
     await page.get_by_role("button", name="Replay…").click()

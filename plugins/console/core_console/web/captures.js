@@ -32,7 +32,7 @@ export function captures(main) {
       const running = nameOf(found);
       const shown = state.name;
       if (before !== key(found) && running) state.begun = running;
-      if (state.begun && found.captures.some((each) => each.name === state.begun)) Object.assign(state, { name: state.begun, begun: "", model: "", chosen: "", records: null });
+      if (state.begun && !state.replay && found.captures.some((each) => each.name === state.begun)) Object.assign(state, { name: state.begun, begun: "", model: "", chosen: "", records: null });
       if (!found.captures.some((each) => each.name === state.name)) Object.assign(state, { name: found.captures[0]?.name || "", model: "", chosen: "", records: null });
       if (state.replay && state.name !== shown) stop_replay();
       choose();
@@ -48,7 +48,7 @@ export function captures(main) {
     if (now === state.key) return;
     state.key = now;
     chooser.hidden = !state.found.captures.length;
-    const names = h("select", { class: "input small", id: "capture-of", onchange: () => { Object.assign(state, { name: names.value, model: "", chosen: "", records: null }); stop_replay(); open(); } },
+    const names = h("select", { class: "input small", id: "capture-of", onchange: () => { Object.assign(state, { name: names.value, begun: "", model: "", chosen: "", records: null }); stop_replay(); open(); } },
       state.found.captures.map((each) => h("option", { value: each.name, selected: each.name === state.name }, `${titleOf(each.name)} · ${bytes(each.bytes)} · ${moment(each.changed_ms)}`)));
     const models = h("select", { class: "input small", id: "capture-model", onchange: () => { Object.assign(state, { model: models.value, chosen: "" }); open(); } }, h("option", { value: "" }, t("all models")),
       Object.entries(state.records?.models || {}).map(([name, number]) => h("option", { value: name, selected: name === state.model }, `${name || "–"} (${number})`)));
