@@ -140,6 +140,7 @@ def test_an_ensemble_that_is_cancelled_runs_no_further_step(server, launcher):
     before = executions(server, "slow_too")
     calls = Calls(server)
     call = calls.send("steps", MS=[SLOW])
+    time.sleep(BEGINS_S)
     other = calls.send("slow", MS=[1])
     assert wait_until(lambda: waiting(server, "slow") == 1)  # so the first step runs
 
