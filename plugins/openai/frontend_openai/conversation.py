@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render, without_reasoning
 from core_generate.chat.requests import ChatRequest
 
 from core.errors import invalid
-from frontend_openai.adapter import Prompt, TextModel
+from frontend_openai.adapter import Asked, Prompt, TextModel
 from frontend_openai.chat_choice import Parser
 from frontend_openai.errors import wrong
 from frontend_openai.message_files import messages_with_files, texts_of
 from frontend_openai.sampling import MOST_STOPS, MOST_TOKENS, SamplingFields
+
+if TYPE_CHECKING:
+    from core.request import InferenceRequest
 
 _PROMPT_END = 64  # characters at the end of a prompt, which say how its text begins
 
@@ -142,3 +145,23 @@ def sampling_of(
     source = names.get("structure", "structure")
     request.tools = found.set_structures(request.tools, request.structure, source)
     return found
+
+
+def prepared(
+    request: ChatRequest, model: TextModel, sampling: SamplingFields
+) -> tuple[list[InferenceRequest], Parser | None]:
+    """Return the one request to the model that core_generate.chat's makes, and the parser of its text.
+
+    sampling   of the request, by sampling_of
+    Raises CoreError(INVALID) for what the model cannot do.
+    """
+    prompt = prompt_of(
+        request.conversation,
+        model,
+        request.tools,
+        request.arguments,
+        structured=sampling.structured,
+    )
+    model.check(prompt, sampling)
+    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
+    return requests, parser_maker(model, request.tools, prompt, sampling.structured)()

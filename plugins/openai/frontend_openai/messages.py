@@ -13,10 +13,10 @@ from core_generate.chat.anthropic import BUDGET, error_document, read_message_re
 from core_generate.chat.anthropic_events import MessageEvents, message, sse
 
 from core.errors import CoreError
-from frontend_openai.adapter import Asked, TextModel
+from frontend_openai.adapter import TextModel
 from frontend_openai.answers import AnswerEvents, WholeAnswer
 from frontend_openai.chat_choice import Parser
-from frontend_openai.conversation import parser_maker, prompt_of, sampling_of
+from frontend_openai.conversation import prepared, prompt_of, sampling_of
 from frontend_openai.document import read_object
 from frontend_openai.errors import encodable, wrong
 from frontend_openai.events import Usage
@@ -111,24 +111,12 @@ def _read(data: Buffer, counts_only: bool = False) -> ChatRequest:
 def _prepare(
     request: ChatRequest, model: TextModel, adapter: str
 ) -> tuple[list[InferenceRequest], Parser | None]:
-    """Return the request to the model, and the parser of its text; `adapter` is "" for none.
-
-    Raises CoreError(INVALID) for what the model cannot do.
-    """
+    """Return what `prepared` returns, and raise as it does; `adapter` is "" for none."""
     sampling = sampling_of(request, adapter, 0, _NAMES)
     # Every request must have it: a model that cannot limit its text would be of no use here.
     sampling.sources.pop("max_tokens", None)
     _check_budget(request, model)
-    prompt = prompt_of(
-        request.conversation,
-        model,
-        request.tools,
-        request.arguments,
-        structured=sampling.structured,
-    )
-    model.check(prompt, sampling)
-    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
-    return requests, parser_maker(model, request.tools, prompt, sampling.structured)()
+    return prepared(request, model, sampling)
 
 
 def _check_budget(request: ChatRequest, model: TextModel) -> None:

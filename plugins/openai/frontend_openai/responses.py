@@ -14,10 +14,10 @@ from core_generate.chat.responses import read_response_request
 from core_generate.chat.responses_events import ResponseEvents
 
 from core.errors import CoreError
-from frontend_openai.adapter import Asked, TextModel
+from frontend_openai.adapter import TextModel
 from frontend_openai.answers import AnswerEvents, WholeAnswer
 from frontend_openai.chat_choice import Parser
-from frontend_openai.conversation import parser_maker, prompt_of, sampling_of
+from frontend_openai.conversation import prepared, sampling_of
 from frontend_openai.document import read_object
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
@@ -69,21 +69,8 @@ def _read(data: Buffer) -> tuple[dict[str, Any], ChatRequest]:
 def _prepare(
     request: ChatRequest, model: TextModel, adapter: str, default: int
 ) -> tuple[list[InferenceRequest], Parser | None]:
-    """Return the request to the model, and the parser of its text. Arguments as of `sampling_of`.
-
-    Raises CoreError(INVALID) for what the model cannot do.
-    """
-    sampling = sampling_of(request, adapter, default, _NAMES)
-    prompt = prompt_of(
-        request.conversation,
-        model,
-        request.tools,
-        request.arguments,
-        structured=sampling.structured,
-    )
-    model.check(prompt, sampling)
-    requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
-    return requests, parser_maker(model, request.tools, prompt, sampling.structured)()
+    """Return what `prepared` returns, and raise as it does; `default` as of `sampling_of`."""
+    return prepared(request, model, sampling_of(request, adapter, default, _NAMES))
 
 
 def _end(maker: ResponseEvents, finish: str, usage: Usage) -> list[dict[str, Any]]:
