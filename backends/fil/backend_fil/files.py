@@ -36,7 +36,6 @@ FILENAMES = {
 
 _HEAD_BYTES = 64
 _LFS_POINTER = b"version https://git-lfs"
-_CBM_MARK = b"CBM1"
 _FIRST_KEY = re.compile(rb'\{\s*"(\w+)')  # of a file of JSON
 _PLACE_IN_SOURCE = re.compile(r"^\[\d\d:\d\d:\d\d\] \S+: ")
 # LightGBM writes two bits per inner node for the values that count as missing. 1 means zero.
@@ -104,7 +103,7 @@ def load(
     if kind == "treelite_checkpoint":
         _refuse_cut_off(path, model, name)
     if model.num_tree == 0:
-        raise _no_tree(path, name)
+        raise no_tree(path, name)
     return model
 
 
@@ -112,15 +111,21 @@ def _of_catboost(path: Path, kind: str, name: str) -> treelite.Model:
     try:
         model = catboost.treelite_of(path, kind)
     except catboost.Refused as error:
-        raise unsupported(f"model '{name}': '{path}' cannot be served: {error}") from None
+        raise refused(path, name, error) from None
     except (catboost.Damaged, treelite.TreeliteError, MemoryError) as error:
         raise unreadable(path, kind, name, str(error) or "there is not enough memory") from None
     if model.num_tree == 0:
-        raise _no_tree(path, name)
+        raise no_tree(path, name)
     return model
 
 
-def _no_tree(path: Path, name: str) -> CoreError:
+def refused(path: Path, name: str, reason: catboost.Refused) -> CoreError:
+    """Return the error for a model of CatBoost that no forest of numbers can represent."""
+    return unsupported(f"model '{name}': '{path}' cannot be served: {reason}")
+
+
+def no_tree(path: Path, name: str) -> CoreError:
+    """Return the error for a model without trees."""
     return invalid(f"model '{name}': '{path}' holds no tree; train it, and save it again")
 
 
@@ -214,7 +219,7 @@ def _kind_by_content(path: Path, name: str) -> str | None:
             "convert the model where it was trained: treelite.sklearn.import_model(model)"
             ".serialize('checkpoint.tl')"
         )
-    if head.startswith(_CBM_MARK):
+    if head.startswith(catboost.MARK):
         return "catboost"
     if head[:1] == b"{":
         if head[1:2] in (b"L", b"l", b"I", b"i", b"U"):

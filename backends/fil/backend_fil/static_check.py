@@ -10,13 +10,12 @@ from pathlib import Path
 from backend_fil.answers import check
 from backend_fil.catboost import Refused
 from backend_fil.complete import complete_from
-from backend_fil.files import model_file, unreadable
+from backend_fil.files import model_file, no_tree, refused, unreadable
 from backend_fil.headers import Unreadable, header_of
 from backend_fil.settings import settings_of, warn
 from core.backend import Backend
 from core.completion import is_described
 from core.config import ModelConfig
-from core.errors import invalid, unsupported
 from core.model_file import check_readable
 
 
@@ -36,11 +35,11 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     except Unreadable as error:
         raise unreadable(file, kind, config.name, str(error)) from None
     except Refused as error:
-        raise unsupported(f"model '{config.name}': '{file}' cannot be served: {error}") from None
+        raise refused(file, config.name, error) from None
     if description is None:
         return is_described(config)
     if description.trees == 0:
-        raise invalid(f"model '{config.name}': '{file}' holds no tree; train it, and save it again")
+        raise no_tree(file, config.name)
     if not is_described(config):
         complete_from(description, config, settings, backend)
     check(config, description, settings)

@@ -10,6 +10,7 @@ from pathlib import Path
 import treelite
 
 from backend_fil.catboost import binary, text
+from backend_fil.catboost.binary import MARK
 from backend_fil.catboost.building import THRESHOLD, treelite_model
 from backend_fil.catboost.content import Content, Damaged, Refused
 
@@ -26,6 +27,7 @@ KEYS = (
 __all__ = [
     "KEYS",
     "KINDS",
+    "MARK",
     "THRESHOLD",
     "Content",
     "Damaged",
