@@ -107,6 +107,17 @@ def test_packed_tensors_are_read_once():
     assert unpacked.all_are_packed(messages.PackedPredictRequest.FromString(data), data)
 
 
+def test_an_empty_content_that_is_sent_is_a_field_like_others():
+    """Some senders write every field that their caller has set, also one without bytes."""
+    number = messages.TensorProto.DESCRIPTOR.fields_by_name["tensor_content"].number
+    sent = tensor(dtypes.INT64, [2], int64_val=[1, 300]).SerializeToString()
+    data = request_of(x=sent + delimited(number, b""))
+    request = messages.PackedPredictRequest.FromString(data)
+
+    assert unpacked.all_are_packed(request, data)
+    assert tensor_of("x", request.inputs["x"]).array.tolist() == [1, 300]
+
+
 def test_a_damaged_tensor_beside_an_unpacked_number_is_named():
     good = tensor(dtypes.FP32, [1]).SerializeToString() + b"\x2d\x00\x00\x80\x3f"
 
