@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ import core
 
 pytest.importorskip("backend_image", reason="backend-image is not installed")
 pytest.importorskip("backend_tracker", reason="backend-tracker is not installed")
+cv2 = pytest.importorskip("cv2")
 
 FOLDER = Path(__file__).parents[1]
 FRAMES = 40
