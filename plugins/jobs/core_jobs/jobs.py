@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import CoreError
-from core_jobs.file_counts import FileCounts
 from core_jobs.options import JobsOptions
 from core_jobs.running.changes import Changes
 from core_jobs.running.ownership import FolderLock, Owner
@@ -36,9 +35,8 @@ _POLL_S = 0.2  # between two looks at what other processes have changed
 class Jobs:
     """Event loop only. Raises CoreError(UNAVAILABLE) for a folder that cannot be used.
 
-    changes       wakes calls that wait for a job
-    numbers       for metrics, at most a second old
-    file_counts   how far each file of a job is
+    changes   wakes calls that wait for a job
+    numbers   for metrics, at most a second old
     """
 
     def __init__(self, server: InferenceServer):
@@ -50,7 +48,6 @@ class Jobs:
         self._owner = Owner(folder)
         database = Database(folder, self.options.jobs_max_bytes)
         self.disk = Disk(database)
-        self.file_counts = FileCounts(self.disk)
         self.changes = Changes()
         self.reader = JobReader(server)
         self.runner = Runner(server, self.disk, self._owner.name, self.reader, self.changes)

@@ -249,12 +249,46 @@ def test_requests_and_results_have_the_file_that_they_are_from_until_the_job_is_
     assert rows.files_of(db, job.key) == []
 
 
-def test_the_names_of_files_count_in_bytes():
-    wide, narrow = (
-        submitting._bytes_of(Origin(name, ":1", "", "x")) for name in ("ä" * 9, "a" * 9)
-    )
+def test_the_counts_of_files_cost_the_same_for_few_and_for_many_requests(db):
+    def steps_of(requests):
+        half = requests // 2
+        origins = [Origin("a", f":{line}", "", "") for line in range(half)]
+        origins += [Origin("b", f":{line}", "", "") for line in range(requests - half)]
+        job = submit(db, *[b"0"] * requests, origins=origins)
+        progress.claim(db, "p", 1)
+        progress.record(db, "p", job.key, [result(index) for index in range(half + 1)])
+        progress.finish(db, "p", job.key, DONE)
+        counted = []
+        db._sql.set_progress_handler(lambda: counted.append(1), 1)
+        found = rows.files_of(db, job.key)
+        db._sql.set_progress_handler(None, 1)
+        return len(counted), [each["requests"] for each in found]
 
-    assert wide == narrow + 18
+    few, _ = steps_of(4)
+    many, counts = steps_of(10_000)
+
+    assert counts == [
+        {"total": 5_000, "succeeded": 5_000, "failed": 0},
+        {"total": 5_000, "succeeded": 1, "failed": 0},
+    ]
+    assert 0 < many <= 2 * few
+
+
+def test_a_folder_with_other_tables_is_refused(tmp_path, clock):
+    first = Database(tmp_path, 100 << 20, clock)
+    first._sql.execute("PRAGMA user_version = 1")
+    first.close()
+
+    with pytest.raises(CoreError, match="has version 1 of the tables of jobs, this server knows 2"):
+        Database(tmp_path, 100 << 20, clock)
+
+
+def test_the_name_of_a_file_counts_once_and_in_bytes():
+    def taken(name, requests):
+        return submitting._bytes_of([Origin(name, ":1", "", "x")] * requests)
+
+    assert taken("ä" * 9, 1) == taken("a" * 9, 1) + 9
+    assert taken("a" * 200, 2) - taken("a" * 200, 1) < 100
 
 
 def test_deleted_jobs_give_their_space_back(tmp_path, clock):

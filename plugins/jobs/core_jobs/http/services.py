@@ -104,7 +104,7 @@ async def files(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     query_of(call, ())
     jobs = Jobs.of(server)
     job = await _job(jobs, call)
-    return json_answer({"id": job.id, "files": await jobs.file_counts.files(job)})
+    return json_answer({"id": job.id, "files": await jobs.disk.run(rows.files_of, job.key)})
 
 
 async def results(server: InferenceServer, call: HttpRequest) -> HttpResponse:

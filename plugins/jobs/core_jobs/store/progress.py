@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from core_jobs.job import CANCELLED, DONE, FAILED, QUEUED, RUNNING, Job, Result
 from core_jobs.store.database import Database
@@ -45,10 +47,13 @@ def record(db: Database, owner: str, key: int, results: Sequence[Result]) -> int
         ).fetchone()
         if row is None or row["owner"] != owner or row["state"] != RUNNING:
             return 0
-        added, removed, counts = 0, 0, [0, 0]
+        added, removed = 0, 0
+        counts: Counter[tuple[int | None, bool]] = Counter()  # (number of a file, success)
         for each in results:
             request = sql.execute(
-                "SELECT length(body) FROM requests WHERE job = ? AND item = ?", (key, each.index)
+                "SELECT length(body), file FROM requests LEFT JOIN origins USING (job, item) "
+                "WHERE job = ? AND item = ?",
+                (key, each.index),
             ).fetchone()
             if request is None:
                 continue
@@ -60,13 +65,30 @@ def record(db: Database, owner: str, key: int, results: Sequence[Result]) -> int
             )
             removed += request[0]
             added += len(each.body)
-            counts[each.is_success] += 1
+            counts[request[1], each.is_success] += 1
         sql.execute(
-            "UPDATE jobs SET succeeded = succeeded + ?, failed = failed + ?, bytes = bytes - ?, "
-            "result_bytes = result_bytes + ? WHERE key = ?",
-            (counts[True], counts[False], removed, added, key),
+            "UPDATE jobs SET bytes = bytes - ?, result_bytes = result_bytes + ? WHERE key = ?",
+            (removed, added, key),
         )
+        _count(sql, key, counts)
         return int(row["result_bytes"]) + added
+
+
+def _count(
+    sql: sqlite3.Connection, key: int, counts: Mapping[tuple[int | None, bool], int]
+) -> None:
+    """Add results to the counts of a job and of its files.
+
+    counts   (number of a file or None, whether they succeeded) → number of results
+    """
+    for (file, is_success), count in counts.items():
+        column = "succeeded" if is_success else "failed"
+        sql.execute(f"UPDATE jobs SET {column} = {column} + ? WHERE key = ?", (count, key))
+        if file is not None:
+            sql.execute(
+                f"UPDATE files SET {column} = {column} + ? WHERE job = ? AND number = ?",
+                (count, key, file),
+            )
 
 
 def finish(db: Database, owner: str, key: int, state: str, error: str = "") -> Job | None:

@@ -97,8 +97,9 @@ def requests_after(db: Database, key: int, index: int, most: int, most_bytes: in
     size = 0
     with db.reading() as sql:
         for row in sql.execute(
-            "SELECT item, body, file, source, form, input FROM requests LEFT JOIN origins "
-            "USING (job, item) WHERE job = ? AND item > ? ORDER BY item LIMIT ?",
+            "SELECT item, body, name, place, form, input FROM requests LEFT JOIN origins USING (job, item) "
+            "LEFT JOIN files ON files.job = requests.job AND number = file "
+            "WHERE requests.job = ? AND item > ? ORDER BY item LIMIT ?",
             (key, index, most),
         ):
             size += len(row["body"])
@@ -117,8 +118,10 @@ def results_after(db: Database, key: int, index: int, most_bytes: int) -> list[R
     size = 0
     with db.reading() as sql:
         for row in sql.execute(
-            "SELECT item, status, headers, body, source FROM results LEFT JOIN origins "
-            "USING (job, item) WHERE job = ? AND item > ? ORDER BY item",
+            "SELECT item, status, headers, body, name || place AS source FROM results "
+            "LEFT JOIN origins USING (job, item) "
+            "LEFT JOIN files ON files.job = results.job AND number = file "
+            "WHERE results.job = ? AND item > ? ORDER BY item",
             (key, index),
         ):
             size += len(row["body"]) + 64
@@ -131,24 +134,20 @@ def results_after(db: Database, key: int, index: int, most_bytes: int) -> list[R
 
 
 def _origin_of(row: sqlite3.Row) -> Origin | None:
-    if row["file"] is None:
+    if row["name"] is None:
         return None
-    place = row["source"].removeprefix(row["file"])
-    return Origin(row["file"], place, row["form"], row["input"])
+    return Origin(row["name"], row["place"], row["form"], row["input"])
 
 
 def files_of(db: Database, key: int) -> list[dict[str, Any]]:
     """Return the files of a job in their order: the requests of each, and how many have a result."""
     with db.reading() as sql:
         found = sql.execute(
-            "SELECT file, count(*) AS total, coalesce(sum(status < 400), 0) AS succeeded, "
-            "coalesce(sum(status >= 400), 0) AS failed FROM origins LEFT JOIN results "
-            "USING (job, item) WHERE job = ? GROUP BY file ORDER BY min(item)",
-            (key,),
+            "SELECT name, total, succeeded, failed FROM files WHERE job = ? ORDER BY number", (key,)
         ).fetchall()
     counts = ("total", "succeeded", "failed")
     return [
-        {"file": row["file"], "requests": {name: row[name] for name in counts}} for row in found
+        {"file": row["name"], "requests": {name: row[name] for name in counts}} for row in found
     ]
 
 
@@ -156,7 +155,6 @@ def place_of_file(db: Database, key: int, file: str) -> range | None:
     """Return the indexes of the requests of a file; None if the job has no such file."""
     with db.reading() as sql:
         row = sql.execute(
-            "SELECT min(item) AS first, max(item) AS last FROM origins WHERE job = ? AND file = ?",
-            (key, file),
+            "SELECT first, total FROM files WHERE job = ? AND name = ?", (key, file)
         ).fetchone()
-    return None if row["first"] is None else range(row["first"], row["last"] + 1)
+    return None if row is None else range(row["first"], row["first"] + row["total"])

@@ -6,7 +6,7 @@ import sqlite3
 
 from core.errors import invalid
 
-VERSION = 1
+VERSION = 2
 
 # A request leaves its table when its result enters the other one, in one transaction: what is in `requests`
 # is what is left to do, also after a process was killed.
@@ -49,10 +49,15 @@ _TABLES = (
         job INTEGER NOT NULL, item INTEGER NOT NULL, status INTEGER NOT NULL, headers TEXT NOT NULL,
         body BLOB NOT NULL, PRIMARY KEY (job, item)
     )""",
-    # Of jobs of files only
+    # Of jobs of files only. The requests of a file follow each other, from the item `first` on.
+    """CREATE TABLE IF NOT EXISTS files (
+        job INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, form TEXT NOT NULL,
+        input TEXT NOT NULL, first INTEGER NOT NULL, total INTEGER NOT NULL,
+        succeeded INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job, number)
+    )""",
     """CREATE TABLE IF NOT EXISTS origins (
-        job INTEGER NOT NULL, item INTEGER NOT NULL, file TEXT NOT NULL, source TEXT NOT NULL,
-        form TEXT NOT NULL, input TEXT NOT NULL, PRIMARY KEY (job, item)
+        job INTEGER NOT NULL, item INTEGER NOT NULL, file INTEGER NOT NULL, place TEXT NOT NULL,
+        PRIMARY KEY (job, item)
     )""",
 )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from core.errors import CoreError, Exhausted, invalid, not_found
 from core_jobs.job import CANCELLED, QUEUED, RUNNING, Job, Origin, Submission
@@ -13,7 +15,7 @@ from core_jobs.store.database import Database
 from core_jobs.store.rows import job_of, one
 
 _FOR_RESULTS = 0.9  # of the folder: above it, new jobs are refused
-_ROW_BYTES = 64  # of a request beside its body
+_ROW_BYTES = 64  # of a row beside its texts and its body
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ def submit(db: Database, wanted: Submission, limits: CallerLimits) -> tuple[Job,
             return known, False
         size = sum(len(body) for body in wanted.bodies)
         _check_limits(sql, wanted.caller, size, limits)
-        origins = sum(map(_bytes_of, wanted.origins))
-        taken = size + _ROW_BYTES * len(wanted.bodies) + origins
+        taken = size + _ROW_BYTES * len(wanted.bodies) + _bytes_of(wanted.origins)
         if db.used_bytes() + taken > _FOR_RESULTS * db.most_bytes:
             raise Exhausted(
                 f"the jobs of this server take {db.used_bytes()} bytes and this one {taken} more, of the "
@@ -51,10 +52,20 @@ def submit(db: Database, wanted: Submission, limits: CallerLimits) -> tuple[Job,
         return _inserted(sql, wanted, size, db.now_s()), True
 
 
-def _bytes_of(origin: Origin) -> int:
-    """Return the bytes of a row of the table `origins`."""
-    names = 2 * len(origin.file.encode()) + len(origin.place) + len(origin.input.encode())
-    return names + _ROW_BYTES
+def _bytes_of(origins: Sequence[Origin]) -> int:
+    """Return the bytes of the rows of the tables `files` and `origins`."""
+    files = (origins[each.start] for each in _files(origins))
+    names = sum(len(each.file.encode()) + len(each.input.encode()) + _ROW_BYTES for each in files)
+    return names + sum(len(each.place) + _ROW_BYTES for each in origins)
+
+
+def _files(origins: Sequence[Origin]) -> Iterator[range]:
+    """Yield the indexes of the requests of each file."""
+    first = 0
+    for _, group in groupby(origins, lambda each: each.file):
+        after = first + sum(1 for _ in group)
+        yield range(first, after)
+        first = after
 
 
 def _repeated(sql: sqlite3.Connection, wanted: Submission) -> Job | None:
@@ -114,14 +125,29 @@ def _inserted(sql: sqlite3.Connection, wanted: Submission, size: int, now_s: flo
         "INSERT INTO requests (job, item, body) VALUES (?, ?, ?)",
         ((key, index, body) for index, body in enumerate(wanted.bodies)),
     )
-    sql.executemany(
-        "INSERT INTO origins (job, item, file, source, form, input) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (key, index, each.file, each.source, each.form, each.input)
-            for index, each in enumerate(wanted.origins)
-        ),
-    )
+    for number, indexes in enumerate(_files(wanted.origins)):
+        _insert_file(sql, (key, number), wanted.origins, indexes)
     return job_of(sql.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone())
+
+
+def _insert_file(
+    sql: sqlite3.Connection, file: tuple[int | None, int], origins: Sequence[Origin], indexes: range
+) -> None:
+    """Insert the rows of one file.
+
+    file      key of its job, and its number
+    indexes   of its requests
+    """
+    job, number = file
+    first = origins[indexes.start]
+    sql.execute(
+        "INSERT INTO files (job, number, name, form, input, first, total) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*file, first.file, first.form, first.input, indexes.start, len(indexes)),
+    )
+    sql.executemany(
+        "INSERT INTO origins (job, item, file, place) VALUES (?, ?, ?, ?)",
+        ((job, index, number, origins[index].place) for index in indexes),
+    )
 
 
 def cancel(db: Database, caller: str | None, id: str) -> Job:
@@ -161,6 +187,7 @@ def remove(sql: sqlite3.Connection, keys: list[int]) -> None:
     rows = [(key,) for key in keys]
     sql.executemany("DELETE FROM requests WHERE job = ?", rows)
     sql.executemany("DELETE FROM results WHERE job = ?", rows)
+    sql.executemany("DELETE FROM files WHERE job = ?", rows)
     sql.executemany("DELETE FROM origins WHERE job = ?", rows)
     sql.executemany("DELETE FROM jobs WHERE key = ?", rows)
 
