@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.tables import ROOT, check, named_in, rows_of
+
 PAGE = (ROOT / "docs" / "operate" / "weaknesses.md").read_text()
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.splitlines()
-    if line.startswith("| ") and not line.startswith("| what went wrong")
-]
+ROWS = rows_of(PAGE, "what went wrong")
+FOLDERS = {"w/": "tests/weaknesses/"}
 # Of Triton, as far as advisories and databases of weaknesses name them, and of its neighbours.
 PUBLISHED = {
     *("2023-31036", "2024-0087", "2024-0088", "2024-0095", "2024-0100", "2024-0103", "2024-0116"),
@@ -22,27 +20,11 @@ PUBLISHED = {
     *("2023-43654", "2023-48022", "2024-2912", "2025-27520"),
 }
 NUMBER = re.compile(r"\b20\d\d-\d{4,5}\b")
-NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
-
-
-def named_in(row):
-    return [
-        (re.sub("^w/", "tests/weaknesses/", path), name) for path, name in NAMED.findall(row[-1])
-    ]
-
-
-def functions(path):
-    return set(
-        re.findall(r"^ *(?:async )?def (test_\w+)\(", (ROOT / path).read_text(), re.MULTILINE)
-    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:50])
 def test_every_test_of_a_row_is_there(row):
-    found = named_in(row)
-
-    assert found or row[-1] == "none"
-    assert [(path, name) for path, name in found if name not in functions(path)] == []
+    check(row, FOLDERS)
 
 
 def test_every_number_that_was_published_has_a_row():
@@ -73,5 +55,8 @@ def test_every_file_of_this_folder_is_in_the_table():
     files = {file.name for file in Path(__file__).parent.glob("test_*.py")} - {"test_table.py"}
 
     assert files == {
-        Path(path).name for row in ROWS for path, _ in named_in(row) if "weaknesses" in path
+        Path(path).name
+        for row in ROWS
+        for path, _ in named_in(row, FOLDERS)
+        if "weaknesses" in path
     }
