@@ -157,6 +157,10 @@ def cube(schema):
         ({"properties": {"x": {"$ref": "#"}}, "required": ["x"]}, "nested more than 50 deep"),
         ({"$ref": "#"}, r'schema\.\$ref: "#" leads back to itself'),
         ({"$ref": "#/x"}, r"schema\.\$ref: the schema has nothing at"),
+        (
+            {"$ref": "#/$defs/x/const", "$defs": {"x": {"const": {"properties": 3}}}},
+            r"schema\.\$ref\.properties: expected an object, found 3",
+        ),
         ({"type": "tree"}, "schema.type: expected"),
         ({"type": {"a": 1}}, 'schema.type: expected .* found {"a":1}'),
         ({"type": [["string"]]}, "schema.type: expected"),

@@ -125,12 +125,20 @@ def check_schema(schema: Any, path: str) -> Any:
         return True
     check(schema, dict, path)
     _check_size(schema, path)
-    for each, where in _schemas(schema, path):
-        _check_types(each, where)
-        for pattern in [each.get("pattern"), *(each.get("patternProperties") or ())]:
-            _check_pattern(pattern, where)
-        if "$ref" in each:
-            _check_reference(schema, each["$ref"], join(where, "$ref"))
+    checked: set[int] = set()  # ids of schemas
+    followed: set[str] = set()  # references
+    waiting = [(schema, path)]
+    while waiting:
+        for each, where in _schemas(*waiting.pop(), checked):
+            _check_types(each, where)
+            for pattern in [each.get("pattern"), *(each.get("patternProperties") or ())]:
+                _check_pattern(pattern, where)
+            if "$ref" in each:
+                # Whatever a reference names is a schema, also where it would be data otherwise.
+                place = join(where, "$ref")
+                waiting += [
+                    (found, place) for found in _referred(schema, each["$ref"], place, followed)
+                ]
     return schema
 
 
@@ -153,25 +161,27 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from value
 
 
-def _schemas(schema: Any, path: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _schemas(schema: Any, path: str, checked: set[int]) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the schema and all schemas in it, each with its path; none for a schema that is true or false.
 
+    checked   ids of schemas, which are left out with all that is in them; each one that is yielded joins them
     Raises FieldError where the form needs a schema, and the value is none.
     """
-    if isinstance(schema, bool):
+    if isinstance(schema, bool) or id(schema) in checked:
         return
     check(schema, dict, path)
+    checked.add(id(schema))
     yield schema, path
     for name, value in schema.items():
         where = join(path, name)
         if name in _LISTS and isinstance(value, list):
             for at, each in enumerate(value):
-                yield from _schemas(each, f"{where}[{at}]")
+                yield from _schemas(each, f"{where}[{at}]", checked)
         elif name in _ONE:
-            yield from _schemas(value, where)
+            yield from _schemas(value, where, checked)
         elif name in _NAMED:
             for key, each in check(value, dict, where).items():
-                yield from _schemas(each, join(where, key))
+                yield from _schemas(each, join(where, key), checked)
         elif name in _LISTS:
             check(value, list, where)
 
@@ -197,22 +207,24 @@ def _check_pattern(pattern: Any, path: str) -> None:
         raise FieldError(join(path, "pattern"), f"longer than {MOST_CHARACTERS:,} characters")
 
 
-def _check_reference(root: Mapping[str, Any], reference: Any, path: str) -> None:
-    """Follow a reference, and the references to which it leads, until a schema is found.
+def _referred(root: Mapping[str, Any], reference: Any, path: str, followed: set[str]) -> list[Any]:
+    """Follow a reference, and those to which it leads, until a schema is found. Return what they name.
 
+    followed   references that lead to a schema, which are not followed again; these join them
     Raises FieldError if they lead to something that is no schema, to nothing, or in a circle.
     """
-    seen = set()
-    while True:
-        text = check_text(reference, path)
+    seen: dict[str, Any] = {}
+    while (text := check_text(reference, path)) not in followed:
         if text in seen:
             raise FieldError(path, f"{shown(text)} leads back to itself")
-        seen.add(text)
-        found = resolve(root, text, path)
+        seen[text] = found = resolve(root, text, path)
         if not isinstance(found, dict) or "$ref" not in found:
-            check(found, dict, path) if not isinstance(found, bool) else None
-            return
+            if not isinstance(found, bool):
+                check(found, dict, path)
+            break
         reference = found["$ref"]
+    followed.update(seen)
+    return list(seen.values())
 
 
 def resolve(root: Any, reference: str, path: str) -> Any:

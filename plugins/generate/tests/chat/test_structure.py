@@ -1,7 +1,10 @@
 """A response format becomes a structure within bounds, or is refused by the path of the wrong field."""
 
+from itertools import pairwise
+
 import pytest
 from core_generate.chat import FieldError, read_response_format, read_structured_outputs
+from core_generate.chat.structure import resolve
 from core_generate.engine import Structure
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +79,14 @@ PLACE = "response_format.json_schema.schema"
         ),
         (json_schema({"$ref": "#/$defs/none"}), f"{PLACE}.$ref"),
         (json_schema({"$ref": "file:///etc/passwd"}), f"{PLACE}.$ref"),
+        (
+            json_schema({"$ref": "#/const", "const": {"properties": 3}}),
+            f"{PLACE}.$ref.properties",
+        ),
+        (
+            json_schema({"$ref": "#/a", "a": {"anyOf": [{"$ref": "#/b"}]}, "b": {"type": "x"}}),
+            f"{PLACE}.$ref.anyOf[0].$ref.type",
+        ),
     ],
 )
 def test_wrong_format_is_refused_by_its_field(document, field):
@@ -91,6 +102,28 @@ def test_a_name_of_a_property_is_no_keyword():
     }
 
     assert read_response_format(json_schema(schema)).schema == schema
+
+
+def test_a_schema_may_refer_to_a_place_that_is_no_keyword():
+    schema = {"$ref": "#/components/a", "components": {"a": {"items": {"$ref": "#/components/a"}}}}
+
+    assert read_response_format(json_schema(schema)).schema == schema
+
+
+def test_a_long_chain_of_references_is_followed_once(monkeypatch):
+    names = [str(at) for at in range(4000)]
+    chain = {name: {"$ref": f"#/$defs/{after}"} for name, after in pairwise(names)}
+    calls = []
+
+    def counted(*given):
+        calls.append(given)
+        return resolve(*given)
+
+    monkeypatch.setattr("core_generate.chat.structure.resolve", counted)
+
+    read_response_format(json_schema({"$ref": "#/$defs/0", "$defs": {**chain, names[-1]: {}}}))
+
+    assert len(calls) == len(names)
 
 
 @pytest.mark.parametrize(
