@@ -3,6 +3,8 @@
 application.py   CoreDeployment and app: a deployment of Ray Serve whose replicas hold a core.Server
 replica.py       CoreReplica: the class of its replicas
 forwarding.py    HTTP requests of Serve's proxies, passed to the HTTP port of the replica's server
+http_connections.py, http_connection.py
+                 connections to that port
 grpc_proxy.py    calls of Serve's gRPC proxies, passed to its gRPC port
 ports.py         ports of a replica's server
 logs.py          the server's log in the log file of its replica

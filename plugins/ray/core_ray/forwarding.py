@@ -7,22 +7,21 @@ So a request through Ray meets the same routes, limits, tokens and streams as on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote
 
-import aiohttp
-from yarl import URL
+from core_ray.http_connection import Fields, HttpConnection
+from core_ray.http_connections import HttpConnections
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Fields = list[tuple[bytes, bytes]]
 
-_NO_DEFAULTS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")  # what aiohttp would add
-_REQUEST_ID = b"x-request-id"
 _SAFE = "/!$&'()*+,;=:@%~"  # unescaped in a path
+_WITH_BODY = ("PATCH", "POST", "PUT")  # methods whose requests have a length, also of an empty body
 # Fields about one connection (RFC 9110, 7.6.1), and what the next connection says itself.
 _OF_CONNECTION = {
     b"connection",
@@ -47,87 +46,136 @@ class HttpForwarder:
     """
 
     def __init__(self, url: str, request_id: Callable[[], str] = str):
-        self._url = url
         self._request_id = request_id
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = HttpConnections(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request. Raises aiohttp.ClientError if the server does not answer."""
-        fields = _passed(scope["headers"])
-        if (id := self._request_id()) and not any(name == _REQUEST_ID for name, _ in fields):
-            fields.append((_REQUEST_ID, id.encode()))
-        async with self._client().request(
-            scope["method"],
-            URL(f"{self._url}{_target(scope)}", encoded=True),
-            headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields],
-            data=await _body(fields, receive),
-            skip_auto_headers=_NO_DEFAULTS,
-            allow_redirects=False,
-            ssl=False,  # the certificate of this very process names its public address
-        ) as response:
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": response.status,
-                    "headers": _passed((n.lower(), v) for n, v in response.raw_headers),
-                }
+        """Answer one HTTP request. Raises OSError if the server does not answer."""
+        body = RequestBody(dict(scope["headers"]), receive)
+        first = await body.begin()
+        head = self._head(scope, body)
+        connection = await self._connections.take()
+        connection.write(head, first)
+        rest = asyncio.create_task(body.write_rest(connection)) if body.has_more else None
+        try:
+            await _answer(connection, scope["method"], send)
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            if rest is not None:
+                rest.cancel()
+        if body.has_more:  # the server has answered before its end
+            connection.close()
+        self._connections.put_back(connection)
+
+    def close(self) -> None:
+        """Close the connections that have no request."""
+        self._connections.close()
+
+    def _head(self, scope: Scope, body: RequestBody) -> bytes:
+        """Return the head of a request. Raises ValueError if a part of it holds the end of a line."""
+        method, has_host, id = scope["method"], False, self._request_id()
+        lines = [b"%b %b HTTP/1.1" % (method.encode(), _target(scope))]
+        for name, value in scope["headers"]:
+            if name in _OF_CONNECTION or name == b"content-length":
+                continue
+            has_host = has_host or name == b"host"
+            if name == b"x-request-id":
+                id = ""
+            lines.append(b"%b: %b" % (name, value))
+        if not has_host:
+            lines.append(b"host: %b" % self._connections.authority)
+        if id:
+            lines.append(b"x-request-id: %b" % id.encode())
+        if body.length is None:
+            lines.append(b"transfer-encoding: chunked")
+        elif body.length or body.is_declared or method in _WITH_BODY:
+            lines.append(b"content-length: %d" % body.length)
+        head = b"\r\n".join(lines)
+        if head.count(b"\n") >= len(lines) or head.count(b"\r") >= len(lines):
+            raise ValueError(
+                f"{method} {scope['path']!r}: a header has the end of a line in its value"
             )
-            async for piece in response.content.iter_any():
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    def _client(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-            )
-        return self._session
+        return head + b"\r\n\r\n"
 
 
-def _target(scope: Scope) -> str:
+async def _answer(connection: HttpConnection, method: str, send: Send) -> None:
+    """Send the response of the server as it arrives."""
+    head = await connection.head(method)
+    fields: Fields = [each for each in head.fields if each[0] not in _OF_CONNECTION]
+    await send({"type": "http.response.start", "status": head.status, "headers": fields})
+    is_last = False
+    while not is_last:
+        piece, is_last = await connection.piece()
+        await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
+
+
+def _target(scope: Scope) -> bytes:
     """Return path and query as the client sent them, without the route prefix of the application."""
-    path = scope.get("raw_path") or quote(scope["path"], safe=_SAFE).encode()
+    path: bytes = scope.get("raw_path") or quote(scope["path"], safe=_SAFE).encode()
     root = quote(scope.get("root_path", ""), safe=_SAFE).encode()
     if root and path.startswith(root):
         path = path[len(root) :]
     query: bytes = scope.get("query_string", b"")
     target = path.partition(b"?")[0] or b"/"
-    return (target + (b"?" + query if query else b"")).decode("latin-1")
+    return target + b"?" + query if query else target
 
 
-def _passed(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
-    """Return the header fields that concern the message, without those of the connection."""
-    return [(name, value) for name, value in fields if name not in _OF_CONNECTION]
+class RequestBody:
+    """The body of a request of Serve.
 
+    fields        of the request, by their names
+    length        in bytes; None if only its end tells it
+    is_declared   whether the client has sent a length
+    has_more      whether a part of it is still to be written
+    """
 
-async def _body(fields: Fields, receive: Receive) -> bytes | AsyncIterator[bytes] | None:
-    """Return the body of a request: whole if its length is known, else in pieces; None if it has none."""
-    length = next((int(value) for name, value in fields if name == b"content-length"), None)
-    if length == 0:
-        return None
-    first = await receive()
-    body: bytes = first.get("body", b"")
-    if not first.get("more_body", False):
-        return body or None
-    if length is None:
-        return _pieces(body, receive)
-    return b"".join([body, *[piece async for piece in _pieces(b"", receive)]])
+    def __init__(self, fields: dict[bytes, bytes], receive: Receive):
+        self._receive = receive
+        self.is_declared = b"content-length" in fields
+        self.has_more = False
+        self.length: int | None = None
+        if b"transfer-encoding" not in fields:
+            self.length = int(fields.get(b"content-length", b"0"))
+        self._left = self.length or 0
 
+    async def begin(self) -> bytes:
+        """Return what is to be written behind the head. Raises ConnectionError if the client has left."""
+        if self.length == 0:
+            return b""
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise ConnectionError("the client has left before the end of its request")
+        part: bytes = message.get("body", b"")
+        self.has_more = message.get("more_body", False)
+        if not self.has_more:
+            self.length = len(part)
+            return part
+        return self._framed(part)
 
-async def _pieces(first: bytes, receive: Receive) -> AsyncIterator[bytes]:
-    if first:
-        yield first
-    more = True
-    while more:
-        message = await receive()
-        more = message.get("more_body", False)
-        if piece := message.get("body", b""):
-            yield piece
+    async def write_rest(self, connection: HttpConnection) -> None:
+        """Write the other parts as they come. If that fails, close the connection: its reader raises."""
+        try:
+            while self.has_more:
+                message = await self._receive()
+                part = self._framed(message.get("body", b""))
+                is_last = not message.get("more_body", False)
+                if is_last and self.length is None:
+                    part += b"0\r\n\r\n"
+                if message["type"] != "http.request" or (is_last and self._left):
+                    raise ConnectionError("the client has left before the end of its request")
+                connection.write(part)
+                self.has_more = not is_last
+                await connection.written()
+        except Exception:
+            connection.close()
+
+    def _framed(self, part: bytes) -> bytes:
+        """Return a part as it is written. Raises ConnectionError for more bytes than the length."""
+        if self.length is None:
+            return b"%x\r\n%b\r\n" % (len(part), part) if part else b""
+        self._left -= len(part)
+        if self._left < 0:
+            raise ConnectionError("the client has sent more than the length of its request")
+        return part

@@ -51,6 +51,7 @@ class CoreReplica(GrpcMethods):
         }
         self._wanted = wanted
         self._forwarder = HttpForwarder(self._url(), request_id)
+        self._forwarded: Forwarded | None = None
         self._grpc = GrpcForwarder(self._grpc_target)
         self._signals = LoadSignals(self._server)
         self._reports = Reports(self._server)
@@ -125,8 +126,10 @@ class CoreReplica(GrpcMethods):
 
         Raises CoreError(UNSUPPORTED) if the port requires certificates of clients.
         """
-        ports.check_http(self._server)
-        return Forwarded(self._forwarder)
+        if self._forwarded is None:
+            ports.check_http(self._server)
+            self._forwarded = Forwarded(self._forwarder)
+        return self._forwarded
 
     async def reconfigure(self, user_config: Mapping[str, Any]) -> None:
         """Load the models of `user_config["models"]`, and unload those of the last call that it lacks.
@@ -160,7 +163,7 @@ class CoreReplica(GrpcMethods):
     async def __del__(self) -> None:
         """Finish the accepted requests of the replica's own ports, and unload the models."""
         if (server := getattr(self, "_server", None)) is not None:
-            await self._forwarder.close()
+            self._forwarder.close()
             await self._grpc.close()
             await asyncio.to_thread(self._reports.end)
             await asyncio.to_thread(server.stop)
@@ -176,7 +179,7 @@ def _started(server: core.Server) -> core.Server:
 
 
 class Forwarded(StarletteResponse):  # type: ignore[misc]  # its types are not installed everywhere
-    """A response that is sent as it arrives from the server's HTTP port."""
+    """A response that is sent as it arrives from the server's HTTP port. One object answers all requests."""
 
     def __init__(self, forwarder: HttpForwarder):
         super().__init__()

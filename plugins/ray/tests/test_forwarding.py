@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import subprocess
 import threading
 
 import numpy as np
@@ -101,7 +102,7 @@ def pass_on_to(url, exchange):
         try:
             await forwarder(exchange.scope, exchange.receive, exchange.send)
         finally:
-            await forwarder.close()
+            forwarder.close()
 
     asyncio.run(run())
     return exchange
@@ -127,7 +128,7 @@ def test_a_request_is_answered_by_the_routes_of_the_server(server):
     assert found.status == 200
     assert found.json["outputs"][0]["data"] == [2.0, 4.0]
     assert found.json["id"] == "mine"
-    assert found.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+    assert [each.get("more_body") for each in found.sent] == [None, False]
 
 
 @pytest.mark.parametrize("address", ["::1", "::"])
@@ -231,13 +232,28 @@ def test_fields_of_the_connection_are_not_passed_on(server):
 
 
 @pytest.mark.parametrize(
-    "sent, received", [([], b"of serve"), ([(b"x-request-id", b"mine")], b"mine")]
+    "sent, received", [([], "of serve"), ([(b"x-request-id", b"mine")], "mine")]
 )
 def test_a_request_has_the_id_that_serve_logs(sent, received):
-    heads = []
+    (_, *fields), _ = written(Exchange("GET", "/v2", headers=sent), lambda: "of serve")
+
+    assert [each for each in fields if each.startswith("x-request-id")] == [
+        f"x-request-id: {received}"
+    ]
+
+
+def written(exchange, request_id=str):
+    """Return what the forwarder writes for a request: its head in lines, and its body."""
+    found = []
 
     async def answer(reader, writer):
-        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = b""
+        if b"transfer-encoding: chunked" in head:
+            body = await reader.readuntil(b"0\r\n\r\n")
+        elif b"content-length: " in head:
+            body = await reader.readexactly(int(head.partition(b"content-length: ")[2].split()[0]))
+        found.append((head.decode().splitlines()[:-1], body))
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         await writer.drain()
         writer.close()
@@ -245,17 +261,140 @@ def test_a_request_has_the_id_that_serve_logs(sent, received):
     async def run():
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
             port = listening.sockets[0].getsockname()[1]
-            forwarder = HttpForwarder(f"http://127.0.0.1:{port}", lambda: "of serve")
-            exchange = Exchange("GET", "/v2", headers=sent)
+            forwarder = HttpForwarder(f"http://127.0.0.1:{port}", request_id)
             await forwarder(exchange.scope, exchange.receive, exchange.send)
-            await forwarder.close()
+            forwarder.close()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 20))
+    return found[0]
 
-    (head,) = heads
-    assert [line for line in head.split(b"\r\n") if line.lower().startswith(b"x-request-id")] == [
-        b"x-request-id: " + received
-    ]
+
+CHUNKED = [(b"transfer-encoding", b"chunked")]
+
+
+@pytest.mark.parametrize(
+    "method, body, headers, framing, sent",
+    [
+        ("GET", [], [], [], b""),
+        ("POST", [], [], ["content-length: 0"], b""),
+        ("DELETE", [], [(b"content-length", b"0")], ["content-length: 0"], b""),
+        ("POST", [b"abc"], [(b"content-length", b"3")], ["content-length: 3"], b"abc"),
+        ("POST", [b"a", b"", b"bc"], [(b"content-length", b"3")], ["content-length: 3"], b"abc"),
+        ("POST", [b"abc"], CHUNKED, ["content-length: 3"], b"abc"),
+        (
+            "POST",
+            [b"a", b"", b"0123456789abcdef", b""],
+            CHUNKED,
+            ["transfer-encoding: chunked"],
+            b"1\r\na\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n",
+        ),
+    ],
+)
+def test_a_request_has_the_framing_of_what_is_written(method, body, headers, framing, sent):
+    (first, *fields), found = written(Exchange(method, "/v2", body, headers))
+
+    assert first == f"{method} /v2 HTTP/1.1"
+    assert fields == ["host: example.com", *framing]
+    assert found == sent
+
+
+def test_both_forms_of_a_length_do_not_reach_the_server():
+    headers = [(b"content-length", b"7"), *CHUNKED]
+
+    (_, *fields), found = written(Exchange("POST", "/v2", [b"abc"], headers))
+
+    assert fields == ["host: example.com", "content-length: 3"]
+    assert found == b"abc"
+
+
+def test_a_request_without_a_host_names_the_port():
+    exchange = Exchange("GET", "/v2")
+    exchange.scope["headers"] = []
+
+    (_, host), _ = written(exchange)
+
+    assert host.startswith("host: 127.0.0.1:")
+
+
+@pytest.mark.parametrize("value", [b"a\r\nx-role: admin", b"a\nb", b"a\rb"])
+def test_a_line_end_in_a_header_is_refused(server, value):
+    with pytest.raises(ValueError, match="end of a line"):
+        pass_on(server, Exchange("GET", "/v2", headers=[(b"x-a", value)]))
+
+
+@pytest.mark.parametrize("pieces", [[b"ab", b"c"], [b"ab", b"cdefg"]])
+def test_a_body_that_is_not_as_long_as_declared_is_an_error(server, pieces):
+    headers = [(b"content-length", b"6")]
+
+    with pytest.raises(ConnectionError):
+        pass_on(server, Exchange("POST", "/v2/models/double/infer", pieces, headers))
+
+
+def test_a_client_that_leaves_within_its_body_is_an_error(server):
+    exchange = Exchange(
+        "POST", "/v2/models/double/infer", [b"ab", b"cd"], [(b"content-length", b"6")]
+    )
+    exchange._in[1] = {"type": "http.disconnect"}
+
+    with pytest.raises(ConnectionError):
+        pass_on(server, exchange)
+
+
+def test_a_refusal_before_the_end_of_a_body_is_passed_on():
+    with core.Server(http_max_body_size=1000) as limited:
+        limited.port = limited.serve(http_port=0)["http"]
+        exchange = Exchange("POST", "/v2/models/x/infer", [bytes(1000)] * 3, CHUNKED)
+
+        async def receive():
+            if exchange._in:
+                return exchange._in.pop(0)
+            await asyncio.sleep(3600)
+
+        exchange._in[-1]["more_body"] = True
+        exchange.receive = receive
+        pass_on(limited, exchange)
+
+    assert exchange.status in (400, 413)
+    assert "1000" in exchange.json["error"]
+
+
+def test_requests_of_one_client_after_the_other_share_a_connection(server):
+    async def run():
+        forwarder = HttpForwarder(f"http://127.0.0.1:{server.port}")
+        opened = []
+        take = forwarder._connections.take
+
+        async def remember():
+            opened.append(await take())
+            return opened[-1]
+
+        forwarder._connections.take = remember
+        for path in ("/v2", "/v2/models/double", "/v2/models/unknown"):
+            exchange = Exchange("GET", path)
+            await forwarder(exchange.scope, exchange.receive, exchange.send)
+        forwarder.close()
+        return opened
+
+    first, *others = asyncio.run(run())
+
+    assert all(each is first for each in others)
+
+
+def test_a_port_with_tls_is_reached(tmp_path):
+    certificate, key = tmp_path / "own.crt", tmp_path / "own.key"
+    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=elsewhere"]
+    try:
+        subprocess.run(
+            ["openssl", *made, "-keyout", key, "-out", certificate], check=True, capture_output=True
+        )
+    except FileNotFoundError:
+        pytest.skip("certificates are made by the program openssl")
+    secure = {"http_use_ssl": True, "http_server_cert": certificate, "http_server_key": key}
+    with core.Server(**secure) as server:
+        port = server.serve(http_port=0)["http"]
+        found = pass_on_to(f"https://127.0.0.1:{port}", Exchange("GET", "/v2/health/live"))
+
+    assert found.status == 200
 
 
 def test_a_client_that_leaves_cancels_its_request(server):
@@ -270,7 +409,7 @@ def test_a_client_that_leaves_cancels_its_request(server):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await asyncio.to_thread(server.cancelled.wait, 20)
-        await forwarder.close()
+        forwarder.close()
 
     asyncio.run(leave())
 
