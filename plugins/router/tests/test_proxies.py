@@ -35,7 +35,7 @@ def test_a_proxy_spreads_requests_over_the_servers(name, three, tmp_path):
         calls.close()
 
 
-@pytest.mark.parametrize("name", ["nginx", "haproxy", "envoy"])
+@pytest.mark.parametrize("name", ["nginx", "haproxy", "envoy", "envoy_load_reports"])
 def test_a_request_that_a_server_refuses_reaches_another_one(name, scripted, tmp_path):
     if not is_installed(name):
         pytest.skip(f"{name} is not installed")
@@ -56,7 +56,7 @@ def test_a_request_that_a_server_refuses_reaches_another_one(name, scripted, tmp
     assert set(statuses) == {200}
 
 
-@pytest.mark.parametrize("name", ["haproxy", "envoy"])
+@pytest.mark.parametrize("name", ["haproxy", "envoy", "envoy_load_reports"])
 def test_a_server_that_is_not_ready_gets_no_requests(name, tmp_path):
     if not is_installed(name):
         pytest.skip(f"{name} is not installed")
