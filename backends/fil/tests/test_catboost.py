@@ -13,6 +13,7 @@ from backend_fil.headers import Unreadable, header_of
 from backend_fil.reading import describe
 from backend_fil.static_check import check_version
 
+import core
 from core.config import ModelConfig
 from core.errors import CoreError
 
@@ -139,6 +140,17 @@ def test_a_file_under_another_name_is_recognised_by_its_content(serve, kind):
         lambda folder: (folder / "trees.bin").write_bytes(content),
         'default_model_filename: "trees.bin"',
     )(ROWS)
+
+    np.testing.assert_array_equal(found, EXPECTED["binary.prediction"])
+
+
+def test_a_version_with_a_binary_file_needs_no_configuration(tmp_path):
+    folder = tmp_path / "m" / "1"
+    folder.mkdir(parents=True)
+    copied("binary", "catboost")(folder)
+
+    with core.Server(model_repository=str(tmp_path)) as server:
+        found = server.infer("m", {"input__0": ROWS})["output__0"]
 
     np.testing.assert_array_equal(found, EXPECTED["binary.prediction"])
 
