@@ -43,8 +43,10 @@ from ways import PIXELS, Ask, by_handle, bytes_over_http, over_grpc, over_http
 MODELS = Path(__file__).parents[3] / "examples" / "models"
 PROXIES, HAPROXY = "proxies", "haproxy"  # kinds of Serve's ingress
 PREFIXES = {"onnxruntime": "/plain", "onnxruntime with @serve.batch": "/batched"}
+DIRECT_PORTS = 100  # of each protocol, from which Serve's servers in the replicas take theirs
 PATIENCE_S = 180  # for the first response of a way
 ONNX = MODELS / "digits" / "1" / "model.onnx"
+ONE_THREAD = {"enable-global-threadpool": "1", "intra_op_thread_count": "1"}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -114,15 +116,21 @@ def in_a_process(ingress: str) -> dict[str, list[float]]:
 
 
 def environment(ingress: str) -> dict[str, str]:
-    """Return Serve's variables. All ports are free ones: other clusters may run on this machine."""
-    first = free_port()
+    """Return Serve's variables. No port is a default: other clusters may run on this machine.
+
+    Of a range, Serve takes ports that are free, and never the last one.
+    """
+    first_http = free_port()
+    first_grpc = first_http + DIRECT_PORTS
     return {
         "RAY_AUTH_MODE": "disabled",
         "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",
-        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
-        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 100),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first_http),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first_grpc),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_GRPC_PORT": str(first_grpc),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_GRPC_PORT": str(first_grpc + DIRECT_PORTS),
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
         "RAY_SERVE_ENABLE_HA_PROXY": str(int(ingress == HAPROXY)),
@@ -150,7 +158,9 @@ async def measure(
     models, sessions = await asyncio.to_thread(deployed)
     found: dict[str, list[Figures]] = {}
     connector, timeout = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=60)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+    # Clients of the protocol do not ask for compressed responses either, unless they are told to.
+    plain = {"skip_auto_headers": ["Accept-Encoding"]}
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, **plain) as http:
         if flags.ingress == HAPROXY:
             ways = behind_haproxy(http, http_port, grpc_port, await direct_port(http), sessions)
         else:
@@ -209,6 +219,7 @@ def deployed() -> tuple[Any, dict[str, Any]]:
         model_repository=str(MODELS),
         model_control_mode="explicit",
         load_model="digits",
+        backend_config={"onnxruntime": ONE_THREAD},  # as that of OnnxRuntime
         http_port=0,
         grpc_port=0,
         http_address="127.0.0.1",
