@@ -94,7 +94,7 @@ class Settings:
     template         chat template
     adapters         name of a LoRA adapter → its file
     projector        file that turns images or sound into tokens of the model; None: it takes neither
-    media            what that file encodes: "images", "audio" or both
+    media            what that file encodes: "images", "audio" or both; nothing without one
     infill           texts of the tokens before a prefix, before a suffix and before what is filled in; ()
                      if the model has none
     """
@@ -111,7 +111,7 @@ class Settings:
     template: str = ""
     adapters: Mapping[str, Path] = field(default_factory=dict)
     projector: Path | None = None
-    media: frozenset[str] = frozenset({"images"})
+    media: frozenset[str] = frozenset()
     infill: tuple[str, ...] = ()
 
     @property
@@ -120,8 +120,7 @@ class Settings:
         if self.task != "generate":
             return EMBEDS if self.task == "embed" else frozenset()
         has = {"suffix": self.infill, "adapter": self.adapters}
-        media = self.media if self.projector else frozenset()
-        return GENERATES | {name for name, value in has.items() if value} | media
+        return GENERATES | {name for name, value in has.items() if value} | self.media
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
