@@ -47,7 +47,9 @@ class LlamaEngine(Engine):
 
     def generate(self, prompt: Prompt, sampling: Sampling, emit: Emit) -> Generation:
         generation = LlamaGeneration(
-            lambda: completion_request(prompt, sampling, self._settings, self._library.batch),
+            lambda stopped: completion_request(
+                prompt, sampling, self._settings, self._library.batch, stopped
+            ),
             sampling,
             emit,
         )

@@ -21,11 +21,17 @@ logger = logging.getLogger("core")
 class LlamaGeneration:
     """A generation that runs on a thread of the engine.
 
-    request   returns the request for llama.cpp, or raises the CoreError that refuses it
+    request   returns the request for llama.cpp, or raises the CoreError that refuses it; it gets what returns
+              whether the generation is cancelled, and stops then
     tokens    in its context: those of the prompt, and the generated ones
     """
 
-    def __init__(self, request: Callable[[], dict[str, Any]], sampling: Sampling, emit: Emit):
+    def __init__(
+        self,
+        request: Callable[[Callable[[], bool]], dict[str, Any]],
+        sampling: Sampling,
+        emit: Emit,
+    ):
         self.tokens = 0
         self._request = request
         self._emit = emit
@@ -46,7 +52,9 @@ class LlamaGeneration:
         if self._over:
             return
         try:
-            library.complete(self._request(), self._take)
+            request = self._request(lambda: self._over)
+            if not self._over:  # cancelled meanwhile
+                library.complete(request, self._take)
         except Exception as error:  # llama.cpp refuses a request so, before its first chunk
             self._end(error if isinstance(error, CoreError) else invalid(f"llama.cpp: {error}"))
         self._end(internal("llama.cpp has ended the generation without a reason"))

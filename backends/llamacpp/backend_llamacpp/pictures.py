@@ -6,12 +6,13 @@ llama.cpp tries a program, ffprobe, on what its own decoder cannot read, so it g
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from core_generate.chat import media
+from core_generate.engine import never
 from PIL import Image, ImageOps
 
-from core.errors import invalid
+from core.errors import cancelled, invalid
 
 MOST_PIXELS = 2048 * 2048  # of one image: llama.cpp reduces each to the size that its model sees
 MOST_OF_A_REQUEST = (
@@ -21,10 +22,17 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 _DEEP = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # grey with 16 bits
 
 
-def bitmaps(files: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield each image as a BMP file, at most MOST_OF_A_REQUEST pixels in all. Raises as `bitmap`."""
+def bitmaps(files: Sequence[bytes], stopped: Callable[[], bool] = never) -> Iterator[bytes]:
+    """Yield each image as a BMP file, at most MOST_OF_A_REQUEST pixels in all.
+
+    Raises as `bitmap`, and CoreError(CANCELLED) if `stopped` returns True after an image.
+    """
     most = min(MOST_PIXELS, MOST_OF_A_REQUEST // max(1, len(files)))
-    return (bitmap(each, most) for each in files)
+    for each in files:
+        made = bitmap(each, most)
+        if stopped():
+            raise cancelled()
+        yield made
 
 
 def bitmap(data: bytes, most: int = MOST_PIXELS) -> bytes:

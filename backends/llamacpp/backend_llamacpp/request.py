@@ -6,10 +6,11 @@ Prompt, Sampling ─► [completion_request] ─► document
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from core_generate import Prompt, Sampling
+from core_generate.engine import never
 
 from backend_llamacpp.grammar import grammar_of
 from backend_llamacpp.settings import MARKER, Settings
@@ -19,7 +20,11 @@ _RANDOM_SEED = 2**32 - 1  # for llama.cpp, this seed means that there is none
 
 
 def completion_request(
-    prompt: Prompt, sampling: Sampling, settings: Settings, batch: int
+    prompt: Prompt,
+    sampling: Sampling,
+    settings: Settings,
+    batch: int,
+    stopped: Callable[[], bool] = never,
 ) -> dict[str, Any]:
     """Return a request. It has no stop strings, because llama.cpp may lose text before them.
 
@@ -27,11 +32,12 @@ def completion_request(
             its begin and after each batch: each is an occasion to cancel. Others do not, because each chunk
             wakes the threads of all generations, and first tokens wait for that. Before a stop string, the
             progress is all that tells how much of the prompt was cached
+    stopped   whether the generation is cancelled; asked while images and sounds are decoded
     Raises CoreError(INVALID) for a structure that cannot be compiled, an unknown adapter, and an image or
-    sound that cannot be decoded or has no place in the text.
+    sound that cannot be decoded or has no place in the text; CoreError(CANCELLED) if it is stopped meanwhile.
     """
     document: dict[str, Any] = {
-        "prompt": _prompt(prompt, settings),
+        "prompt": _prompt(prompt, settings, stopped),
         "stream": True,
         # Both are needed for chunks that have the ids of their tokens.
         "verbose": True,
@@ -73,7 +79,7 @@ def _may_exceed(tokens: int, prompt: Prompt) -> bool:
     return len(prompt.tokens) > tokens or len(text) > tokens or len(text.encode()) > tokens
 
 
-def _prompt(prompt: Prompt, settings: Settings) -> Any:
+def _prompt(prompt: Prompt, settings: Settings, stopped: Callable[[], bool]) -> Any:
     if not prompt.images and not prompt.audio:
         return list(prompt.tokens) or _text(prompt, settings)
     if prompt.images and prompt.audio:
@@ -92,19 +98,19 @@ def _prompt(prompt: Prompt, settings: Settings) -> Any:
             f"the request has {count} {what}, so its prompt needs {count} times the text '{MARKER}' where "
             f"they belong, or none; it has {has}"
         )
-    files = [base64.b64encode(each).decode() for each in _files(prompt)]
+    files = [base64.b64encode(each).decode() for each in _files(prompt, stopped)]
     return {"prompt_string": text, "multimodal_data": files}
 
 
-def _files(prompt: Prompt) -> Iterator[bytes]:
+def _files(prompt: Prompt, stopped: Callable[[], bool]) -> Iterator[bytes]:
     """Return the images or sounds in the only form that llama.cpp gets."""
     if prompt.audio:
         from backend_llamacpp.sounds import plain_files
 
-        return plain_files(prompt.audio)
+        return plain_files(prompt.audio, stopped)
     from backend_llamacpp.pictures import bitmaps  # it imports PIL, which most models do not need
 
-    return bitmaps(prompt.images)
+    return bitmaps(prompt.images, stopped)
 
 
 def _text(prompt: Prompt, settings: Settings) -> str:

@@ -6,29 +6,30 @@ files.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Sequence
+import io
+import wave
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-import numpy as np
-from core_generate.sound import RATE, decode
+from core_generate.engine import never
+from core_generate.sound import RATE, decode, padded
 
 from core.errors import invalid
 
 MOST_SECONDS = 600  # of a request: 19 MB, which llama.cpp gets in base64
 _WINDOW_S = 30  # that encoders compute, also of a shorter sound
-_LEAST = RATE // 10  # samples; silence follows a shorter sound, of which a model would see nothing
 _BYTES = 2  # of a sample
 
 
-def plain_files(files: Sequence[bytes]) -> Iterator[bytes]:
+def plain_files(files: Sequence[bytes], stopped: Callable[[], bool] = never) -> Iterator[bytes]:
     """Yield each sound as a WAV file: one channel of RATE samples a second, with 16 bits each.
 
     Raises CoreError(INVALID) for a file that is no WAV file, and for more than MOST_SECONDS in all, where
-    each sound counts as one window at least.
+    each sound counts as one window at least. Raises CoreError(CANCELLED) once `stopped` returns True.
     """
     seconds = 0.0  # that are computed
     for each in files:
-        samples = decode(each, "audio")
+        samples = decode(each, "audio", stopped)
         seconds += max(_WINDOW_S, len(samples) / RATE)
         if seconds > MOST_SECONDS:
             raise invalid(
@@ -36,11 +37,14 @@ def plain_files(files: Sequence[bytes]) -> Iterator[bytes]:
                 f"{MOST_SECONDS} are allowed; each counts as {_WINDOW_S} seconds at least; send shorter or "
                 "fewer sounds"
             )
-        padded = np.pad(samples, (0, max(0, _LEAST - len(samples))))
-        yield _plain((padded * 32767).astype("<i2").tobytes())
+        yield _plain(padded(samples))
 
 
-def _plain(data: bytes) -> bytes:
-    form = struct.pack("<IHHIIHH", 16, 1, 1, RATE, RATE * _BYTES, _BYTES, 8 * _BYTES)
-    head = b"WAVEfmt " + form + b"data" + struct.pack("<I", len(data))
-    return b"RIFF" + struct.pack("<I", len(head) + len(data)) + head + data
+def _plain(samples: Any) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as written:
+        written.setnchannels(1)
+        written.setsampwidth(_BYTES)
+        written.setframerate(RATE)
+        written.writeframes((samples * 32767).astype("<i2").tobytes())
+    return file.getvalue()

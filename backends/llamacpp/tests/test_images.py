@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 import pytest
 from core_testing.engines.events import Events
+from core_testing.leftovers import settles
 from gguf_files import gguf, listener, projector
 from PIL import Image
 
@@ -42,7 +43,10 @@ def seeing(smollm2, encoder):
     from backend_llamacpp.engine import LlamaEngine
     from backend_llamacpp.settings import Settings
 
-    engine = LlamaEngine(smollm2, Settings(context=256, slots=2, threads=1, projector=encoder))
+    settings = Settings(
+        context=256, slots=2, threads=1, projector=encoder, media=frozenset({"images"})
+    )
+    engine = LlamaEngine(smollm2, settings)
     yield engine
     engine.close()
 
@@ -62,6 +66,37 @@ def said(seeing):
         return "".join(each.text for each in found)
 
     return said
+
+
+def test_a_cancelled_request_ends_before_its_next_image(seeing, said, monkeypatch):
+    from backend_llamacpp import pictures
+    from core_generate import Prompt, Sampling
+
+    begun, goes_on, decoded, sent = threading.Event(), threading.Event(), [], []
+    bitmap, complete = pictures.bitmap, seeing._library.complete
+
+    def slowly(*given):
+        decoded.append(given)
+        begun.set()
+        assert goes_on.wait(60)
+        return bitmap(*given)
+
+    def completed(*given):
+        sent.append(given)
+        complete(*given)
+
+    monkeypatch.setattr(pictures, "bitmap", slowly)
+    monkeypatch.setattr(seeing._library, "complete", completed)
+    prompt, events = Prompt("It shows", images=[picture()] * 3), Events()
+    generation = seeing.generate(prompt, Sampling(max_tokens=8), events)
+    assert begun.wait(60)
+
+    generation.cancel()
+    goes_on.set()
+
+    assert settles(lambda: not seeing.status().running)
+    assert len(decoded) == 1 and not sent
+    assert said("It shows", picture())
 
 
 def test_the_text_depends_on_the_image(said):

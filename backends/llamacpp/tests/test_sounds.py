@@ -2,11 +2,13 @@
 
 import base64
 import io
+import threading
 import wave
 
 import numpy as np
 import pytest
 from core_testing.engines.recorder import Recorder
+from core_testing.leftovers import settles
 from gguf_files import listener
 
 import core
@@ -129,6 +131,41 @@ def test_a_short_sound_counts_as_much_as_an_encoder_computes():
 
 def test_a_very_short_sound_is_followed_by_silence(said):
     assert said("It is", tone(seconds=0.001)).text
+
+
+def test_a_request_that_is_cancelled_while_a_sound_is_decoded_never_reaches_llama_cpp(
+    hearing, said, monkeypatch
+):
+    from backend_llamacpp import sounds
+    from core_generate import Prompt, Sampling
+
+    begun, goes_on, decoded, sent = threading.Event(), threading.Event(), [], []
+    decode, complete = sounds.decode, hearing._library.complete
+
+    def slowly(*given):
+        decoded.append(given)
+        begun.set()
+        assert goes_on.wait(60)
+        return decode(*given)
+
+    def completed(*given):
+        sent.append(given)
+        complete(*given)
+
+    monkeypatch.setattr(sounds, "decode", slowly)
+    monkeypatch.setattr(hearing._library, "complete", completed)
+    recorder = Recorder()
+    prompt = Prompt("It is", audio=[tone()] * 3)
+    generation = hearing.generate(prompt, Sampling(max_tokens=8), recorder)
+    assert begun.wait(60)
+
+    generation.cancel()
+    goes_on.set()
+
+    assert settles(lambda: not hearing.status().running)
+    assert len(decoded) == 1 and not sent
+    assert not recorder.events and recorder.error is None
+    assert said("It is", tone()).text
 
 
 def test_a_chat_with_sound_is_answered(smollm2, encoder, said, tmp_path):

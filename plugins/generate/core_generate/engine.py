@@ -15,6 +15,11 @@ from typing import Any, NamedTuple, Protocol
 from core.errors import CoreError
 
 
+def never() -> bool:
+    """Return False: what is asked for goes on."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What an engine continues: text or tokens, never both.
@@ -26,6 +31,9 @@ class Prompt:
     audio     files of sound, in the order of their places in the text
     suffix    text that follows the place which the engine fills in; "" if it continues the text
     adapter   name of a LoRA adapter; "" for none
+    stopped   whether the request is cancelled. An engine whose `generate` decodes images or sound asks it
+              between their parts, and before it computes anything; if so, it raises
+              `core.errors.cancelled()`
     """
 
     text: str = ""
@@ -34,6 +42,7 @@ class Prompt:
     audio: Sequence[bytes] = ()
     suffix: str = ""
     adapter: str = ""
+    stopped: Callable[[], bool] = field(default=never, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

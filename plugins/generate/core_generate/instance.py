@@ -150,8 +150,12 @@ class EngineInstance(core.ModelInstance):
 
     def _transcribe(self, request: InferenceRequest) -> Outputs:
         engine = self.model.engine
-        speech = read_speech(request.inputs, engine.supports)
-        found = engine.transcribe(speech, lambda: request.cancelled)
+
+        def stopped() -> bool:
+            return request.cancelled
+
+        speech = read_speech(request.inputs, engine.supports, stopped)
+        found = engine.transcribe(speech, stopped)
         segments = found.segments
         return {
             "text_output": _encoded([found.text]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from core.errors import CoreError, invalid
 from core.tensor import Tensor
 from core_generate.chat.media import check_audio, check_image
 from core_generate.chat.messages import MOST_MEDIA
-from core_generate.engine import Prompt, Sampling, Speech
+from core_generate.engine import Prompt, Sampling, Speech, never
 from core_generate.sampling import INPUT, SamplingRequest, read_sampling, sampling_among
 from core_generate.sound import decode
 from core_generate.tensors import RETURNS
@@ -102,11 +102,15 @@ def _files(
     return found
 
 
-def read_speech(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> Speech:
+def read_speech(
+    inputs: Mapping[str, Tensor], supports: frozenset[str], stopped: Callable[[], bool] = never
+) -> Speech:
     """Return what the inputs of the task "transcribe" ask for, with the sound decoded.
 
     supports   as Engine.supports
-    Raises CoreError(INVALID), which names the input, for one that is wrong or not supported.
+    stopped    whether the request is cancelled
+    Raises CoreError(INVALID), which names the input, for one that is wrong or not supported, and
+    CoreError(CANCELLED).
     """
     if (audio := inputs.get("audio")) is None:
         raise missing("audio")
@@ -123,7 +127,7 @@ def read_speech(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> Speec
     for name, value in asked.items():
         if value not in ("", False, None) and name not in supports:
             raise _unsupported(f"the input '{name}'", name, supports, frozenset())
-    samples = decode(element(audio), "audio")
+    samples = decode(element(audio), "audio", stopped)
     if not len(samples):
         raise invalid("the input 'audio' has no samples")
     return Speech(samples, **asked)

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,11 @@ class GenerationRun:
         """
         if self._over:
             return
+        prompt = self._asked.prompt
+        if prompt.images or prompt.audio:
+            prompt = replace(prompt, stopped=lambda: self._over)
         try:
-            generation = self._engine.generate(self._asked.prompt, self._asked.sampling, self._emit)
+            generation = self._engine.generate(prompt, self._asked.sampling, self._emit)
         except BaseException as error:
             self._end(error)
             return

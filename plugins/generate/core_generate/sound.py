@@ -6,16 +6,19 @@ file ─► format and samples ─► FP32[samples] from -1 to 1 ─► mean of 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from core.errors import CoreError, invalid
+from core.errors import CoreError, cancelled, invalid
+from core_generate.engine import never
 
 RATE = 16_000  # samples a second
 MOST_SECONDS = 3600
 MOST_CHANNELS = 8
 RATES = (4_000, 192_000)  # of files
+_SHORTEST = RATE // 10  # samples; encoders make no token of fewer
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _BLOCK_S = 30  # of sound that is resampled at once
 _EDGE_S = (
@@ -24,12 +27,15 @@ _EDGE_S = (
 _FORM = struct.Struct("<HHIIHH")
 
 
-def decode(data: bytes, name: str) -> Any:
+def decode(data: bytes, name: str, stopped: Callable[[], bool] = never) -> Any:
     """Return the sound of a WAV file as FP32[samples] at RATE, from -1 to 1.
 
-    name   of the input, for errors
+    name      of the input, for errors
+    stopped   whether the request is cancelled; asked at each 30 seconds of sound that are resampled, and at
+              the end
     Raises CoreError(INVALID) for a file that is no WAV file with PCM or floating-point samples, and beyond
-    the bounds of seconds, channels and rate, which are checked before anything is decoded.
+    the bounds of seconds, channels and rate, which are checked before anything is decoded; and
+    CoreError(CANCELLED).
     """
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         raise _wrong(
@@ -46,23 +52,39 @@ def decode(data: bytes, name: str) -> Any:
     found = _as_float(samples[: frames * frame], kind, bits)
     if channels > 1:
         found = found.reshape(-1, channels).mean(1, dtype=np.float32)
-    return np.clip(resampled(found, rate), -1, 1)
+    found = np.clip(resampled(found, rate, stopped), -1, 1)
+    _check_wanted(stopped)
+    return found
 
 
-def resampled(samples: Any, rate: int) -> Any:
-    """Return FP32[samples] at RATE, from FP32[samples] at `rate`, without the frequencies that RATE lacks."""
+def resampled(samples: Any, rate: int, stopped: Callable[[], bool] = never) -> Any:
+    """Return FP32[samples] at RATE, from FP32[samples] at `rate`, without the frequencies that RATE lacks.
+
+    stopped   as of `decode`
+    """
     if rate == RATE:
         return samples
     block, edge = _BLOCK_S * rate, _EDGE_S * rate
     padded = np.pad(samples, (edge, block + edge))
     made = []
     for at in range(0, len(samples), block):
+        _check_wanted(stopped)
         spectrum = np.fft.rfft(padded[at : at + block + 2 * edge])
         length = (_BLOCK_S + 2 * _EDGE_S) * RATE
         wave = np.fft.irfft(spectrum[: length // 2 + 1], length) * (RATE / rate)
         made.append(wave[_EDGE_S * RATE : -_EDGE_S * RATE].astype(np.float32))
     count = -(-len(samples) * RATE // rate)
     return np.concatenate(made)[:count] if made else samples
+
+
+def padded(samples: Any) -> Any:
+    """Return FP32[samples] at RATE; silence follows a sound that is too short for an encoder."""
+    return np.pad(samples, (0, max(0, _SHORTEST - len(samples))))
+
+
+def _check_wanted(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise cancelled()
 
 
 def _chunks(data: bytes, name: str) -> tuple[bytes, memoryview]:

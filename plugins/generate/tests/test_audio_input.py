@@ -1,10 +1,12 @@
 """The input `audio` of the task "generate": its files reach an engine that supports it, and no other."""
 
+import threading
+
 import numpy as np
 import pytest
 from core_generate import Description, Engine, EngineModel, Event, engine_backend
 
-from core.errors import CoreError, Kind
+from core.errors import CoreError, Kind, cancelled
 
 pytest_plugins = ["core_testing.plugin"]
 
@@ -29,6 +31,21 @@ class Hears(Engine):
         self._seen.append(prompt)
         emit(Event("x", finish="stop", count=1))
         return Ended()
+
+
+class Decodes(Hears):
+    """Decodes the sounds of a prompt until its request is cancelled."""
+
+    quick = False
+    begun = threading.Event()
+    ended = threading.Event()
+
+    def generate(self, prompt, sampling, emit):
+        self.begun.set()
+        while not prompt.stopped():
+            pass
+        self.ended.set()
+        raise cancelled()
 
 
 class Deaf(Hears):
@@ -103,3 +120,12 @@ def test_no_file_is_no_sound(serve):
     served.stream(asked(), "m")
 
     assert seen[0].audio == ()
+
+
+def test_an_engine_that_decodes_sound_learns_that_its_request_is_cancelled(serve):
+    served, _ = serve(Decodes)
+
+    (found,) = served.cancelled_when(Decodes.begun, [asked(WAV)], name="m")
+
+    assert found.kind is Kind.CANCELLED
+    assert Decodes.ended.wait(60)

@@ -6,7 +6,7 @@ import wave
 
 import numpy as np
 import pytest
-from core_generate.sound import MOST_SECONDS, RATE, decode, resampled
+from core_generate.sound import MOST_SECONDS, RATE, decode, padded, resampled
 
 from core.errors import CoreError, Kind
 
@@ -111,3 +111,32 @@ def test_what_cannot_be_read_is_refused_with_its_reason(data, said):
         decode(data, "audio")
 
     assert refused.value.kind is Kind.INVALID
+
+
+def test_silence_follows_a_very_short_sound_only():
+    short, long = np.ones(3, np.float32), np.ones(RATE // 10 + 1, np.float32)
+
+    assert padded(short).tolist() == [1, 1, 1, *[0] * (RATE // 10 - 3)]
+    assert padded(long).tolist() == long.tolist()
+    assert padded(short).dtype == np.float32
+
+
+def test_a_sound_that_is_stopped_is_not_resampled_to_its_end():
+    asked = []
+
+    def stopped():
+        asked.append(1)
+        return len(asked) == 3
+
+    with pytest.raises(CoreError) as ended:
+        decode(riff(1, 1, 4000, 8, bytes(4000 * 300)), "audio", stopped)
+
+    assert ended.value.kind is Kind.CANCELLED
+    assert len(asked) == 3  # of 10 parts
+
+
+def test_a_sound_that_is_stopped_while_it_is_decoded_is_not_returned():
+    with pytest.raises(CoreError) as ended:
+        decode(riff(1, 1, RATE, 8, bytes(9)), "audio", lambda: True)
+
+    assert ended.value.kind is Kind.CANCELLED
