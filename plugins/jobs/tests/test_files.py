@@ -188,6 +188,9 @@ def test_a_repeated_upload_with_another_boundary_is_the_same_job(client):
     assert (other.status, first["id"] in other.error) == (400, True)
 
 
+LINE = b'{"data": "a"}'
+
+
 @pytest.mark.parametrize(
     ("parts", "text"),
     [
@@ -196,6 +199,14 @@ def test_a_repeated_upload_with_another_boundary_is_the_same_job(client):
         ([("rows", None, b"1")] * 2 + [("a", b"a")], "has the field 'rows' twice"),
         ([("size", None, b"1"), ("a", b"a")], "has a field 'size'; expected files, and the fields"),
         ([("picture", "a.jpg", b"a")], "in the field 'picture'; expected file, or the name of an"),
+        (
+            [("data", "a.jsonl", LINE)],
+            "field 'data' of an input, but a file .jsonl names its inputs",
+        ),
+        (
+            [("a.jsonl", LINE), ("input_name", None, b"data")],
+            "each file names its inputs, or is in",
+        ),
         ([("a.jpg", b"1"), ("a.jpg", b"2")], "two files of the form are named 'a.jpg'"),
         ([("a" * 256, b"1")], "expected 1 to 255 bytes of printable characters"),
         ([("ä" * 128, b"1")], "expected 1 to 255 bytes of printable characters"),

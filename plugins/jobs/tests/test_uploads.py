@@ -4,7 +4,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from core_jobs.http.files import _held, _split, _unpacked
+from core_jobs.http.files import _held, _split, _unpacked_bytes
+from core_jobs.http.submission import held_by_lines, lines
 from core_jobs.job import Origin
 from core_jobs.offline.inputs.fitting import fitted
 from core_jobs.offline.inputs.uploads import Upload, most_requests, request_in, split
@@ -46,7 +47,7 @@ def test_requests_are_counted_before_they_are_made(model, name, data, rows):
 @pytest.mark.parametrize(("model", "name", "data"), FILES)
 def test_requests_take_no_more_memory_than_is_counted(model, name, data):
     file = Upload("n" * 240 + name, memoryview(data))
-    counted = _unpacked([file], 1 << 20) + _held([file], model, 1)
+    counted = _unpacked_bytes([file], 1 << 20) + _held([file], model, 1)
     _split([file], model, 1, 1 << 20)  # what Python keeps from now on is no part of the measurement
 
     tracemalloc.start()
@@ -56,6 +57,18 @@ def test_requests_take_no_more_memory_than_is_counted(model, name, data):
 
     assert bodies and taken <= counted + 4096
     assert all(each.file is file.name for each in origins)
+
+
+def test_lines_of_a_batch_take_no_more_memory_than_is_counted():
+    body = b'{"inputs":[]}\n' * 10_000
+    lines(body)
+
+    tracemalloc.start()
+    found = lines(body)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+
+    assert len(found) == 10_000 and taken <= held_by_lines(body) + 4096
 
 
 def test_rows_are_refused_before_a_request_is_made_of_them():

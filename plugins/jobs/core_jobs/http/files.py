@@ -14,8 +14,8 @@ from core_jobs.http.submission import (
     DEADLINE,
     MOST_REQUESTS,
     digest_of,
+    plain_body,
     settings_of,
-    unpacked,
 )
 from core_jobs.job import FILES, Origin, Submission
 from core_jobs.offline.inputs.array_bytes import expanded_bytes
@@ -54,7 +54,7 @@ async def files_of(
     signature = server.models.signature(model, version)
     options = JobsOptions.of(server.options)
     key, deadline_s, keep_s = settings_of(call.headers, options)
-    body = await unpacked(server, call)
+    body = await plain_body(server, call)
     most_bytes = HttpOptions.of(server.options).http_max_input_size
     if len(body) > most_bytes:
         raise too_large(len(body), most_bytes)
@@ -63,8 +63,7 @@ async def files_of(
         fields = _fields(given)
         rows = whole("the field 'rows'", fields.get("rows", "1"), _MOST_ROWS, 1)
         files = _uploads(given, signature, fields.get("input_name", ""))
-        unpacked_bytes = await begin(_unpacked, files, most_bytes)
-        call.share.take_unpaid(unpacked_bytes, _ROWS)
+        call.share.take_unpaid(await begin(_unpacked_bytes, files, most_bytes), _ROWS)
         call.share.take(await begin(_held, files, signature, rows), _REQUESTS)
         bodies, origins = await begin(_split, files, signature, rows, most_bytes)
         settings = (FILES, model, version, rows, call.headers.get(DEADLINE), keep_s)
@@ -133,11 +132,29 @@ def _uploads(given: Iterable[FormPart], signature: Signature, input_name: str) -
                 f"the file '{name}' is in the field '{part.name[:64]}'; expected {_FILE[0]}, or the name of "
                 f"an input: {', '.join(signature.inputs)}"
             )
-        input = part.name if part.name in signature.inputs else input_name
-        found[name] = Upload(name, part.data, input)
+        found[name] = _upload(name, part, signature, input_name)
     if not found:
         raise invalid("the form has no file; expected at least one, as from curl -F file=@NAME")
-    return list(found.values())
+    files = list(found.values())
+    if input_name and all(each.names_inputs or each.input != input_name for each in files):
+        raise invalid(
+            f"the field 'input_name' is '{input_name}', but each file names its inputs, or is in the field "
+            "of one; leave 'input_name' out"
+        )
+    return files
+
+
+def _upload(name: str, part: FormPart, signature: Signature, input_name: str) -> Upload:
+    """Return the file of a part. Raises CoreError(INVALID) for one whose content and field name inputs."""
+    if part.name not in signature.inputs:
+        return Upload(name, part.data, input_name)
+    found = Upload(name, part.data, part.name)
+    if found.names_inputs and part.name not in _FILE:
+        raise invalid(
+            f"the file '{name}' is in the field '{part.name}' of an input, but a file {found.form} names its "
+            f"inputs; send it in the field '{_FILE[0]}'"
+        )
+    return found
 
 
 def _name_of(part: FormPart) -> str:
@@ -150,7 +167,7 @@ def _name_of(part: FormPart) -> str:
     return name
 
 
-def _unpacked(files: Sequence[Upload], most_bytes: int) -> int:
+def _unpacked_bytes(files: Sequence[Upload], most_bytes: int) -> int:
     """Return the bytes that .npz files unpack to, twice. Raises CoreError for too many.
 
     Twice: the arrays, and the parts that are made of them.

@@ -12,6 +12,7 @@ from core.errors import CoreError, Kind, invalid, unsupported
 from core.tensor import Buffer
 from core_jobs.http.query import number
 from core_jobs.job import BATCH, REQUEST, Submission
+from core_jobs.offline.inputs.uploads import count_lines
 from core_jobs.options import JobsOptions
 from core_jobs.running.reading import JobReader, parsing_headers
 from frontends.http.background import begin, turn
@@ -33,6 +34,8 @@ _MOST_DEADLINE_S = 30 * 86400.0
 _MOST_KEY = 255
 _LOOKED_AT = 64 << 10  # bytes of a body, for a hint
 _UNPACKED = "the unpacked requests of a job"
+_LINES_OF_BATCH = "the lines of a batch"
+_LINE_BYTES = 256  # of the view of a line, and its place in a list
 
 
 async def submission_of(
@@ -44,7 +47,7 @@ async def submission_of(
     options = JobsOptions.of(server.options)
     key, deadline_s, keep_s = settings_of(call.headers, options)
     is_batch = call.headers.get("Content-Type", "").partition(";")[0].strip().lower() in _LINES
-    body = await unpacked(server, call)
+    body = await plain_body(server, call)
     if not len(body):
         raise invalid("the body is empty; expected a request, or a line of JSON for each request")
     kind = BATCH if is_batch else REQUEST
@@ -55,7 +58,10 @@ async def submission_of(
     parsing = parsing_headers(headers)
     fields = (kind, model, version, parsing, call.headers.get(DEADLINE), keep_s)
     async with turn():
-        bodies = await begin(lines, body) if is_batch else [body]
+        bodies: list[Buffer] = [body]
+        if is_batch:
+            call.share.take_large(await begin(held_by_lines, body), _LINES_OF_BATCH)
+            bodies = await begin(lines, body)
         digest = await begin(digest_of, [body], repr(fields))
     if not is_batch and signature is not None:
         try:
@@ -109,7 +115,7 @@ def settings_of(
     return key, deadline_s, keep_s
 
 
-async def unpacked(server: InferenceServer, call: HttpRequest) -> Buffer:
+async def plain_body(server: InferenceServer, call: HttpRequest) -> Buffer:
     """Return the body of a call without its compression. Raises CoreError for a coding that is not known."""
     encoding = call.headers.get("Content-Encoding")
     if not compression.known(encoding):
@@ -122,6 +128,11 @@ async def unpacked(server: InferenceServer, call: HttpRequest) -> Buffer:
         plain = await unpacking.rest(lambda size: call.share.take_unpaid(size, _UNPACKED))
     call.share.take_large(len(plain), _UNPACKED)
     return plain
+
+
+def held_by_lines(body: Buffer) -> int:
+    """Return the bytes that `lines` takes beside the body. Thread-safe."""
+    return _LINE_BYTES * min(count_lines(memoryview(body)), MOST_REQUESTS)
 
 
 def lines(body: Buffer) -> list[Buffer]:

@@ -101,6 +101,7 @@ def run(namespace: argparse.Namespace) -> int:
     output = Path(namespace.output)
     files = found_files(namespace.input, output)
     inputs = Inputs(files, namespace.rows, namespace.input_name, output)
+    inputs.check_input_name()
     if any(each.is_dir() and output.resolve().is_relative_to(each.resolve()) for each in files):
         _say(f"the folder of --output, '{output}', is within --input: its files are no inputs")
     return asyncio.run(_run(namespace, inputs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from core_jobs.offline.inputs.json_lines import read_lines
 from core_jobs.offline.inputs.texts import groups, request_of_lines, text_input
 from core_jobs.offline.item import Item, Request
 from core_jobs.offline.outputs.folder import ERRORS, RESULTS, RUN
+from core_jobs.offline.outputs.forms import is_output
 
 OTHER_READERS = "core.run_inputs"
 """Entry points that read the inputs of other distributions, such as captures (docs/write/plugins.md):
@@ -33,9 +33,6 @@ The iterator gives for each request its source, its bytes, and {"id": str, "para
 time. None is for a path of another form. It raises CoreError.
 """
 
-_OUTPUTS = re.compile(
-    r"\d{8,}(?:-\d+)?(?:\.npz|-[A-Za-z0-9_.-]+\.bin)"
-)  # of core_jobs.offline.outputs.forms
 LINES = (".jsonl", ".ndjson")
 _Reader = Callable[[str, str], Iterator[tuple[str, int, Mapping[str, Any]]] | None]
 
@@ -76,6 +73,15 @@ class Inputs:
             else:
                 for each in self._below(path):
                     yield from self._of(each, signature)
+
+    def check_input_name(self) -> None:
+        """Raise CoreError(INVALID) for an `input_name` that no file needs."""
+        files = (each for path in self.files for each in self._below(path))
+        if self.input_name and all(each.suffix.lower() in (*LINES, ".npz") for each in files):
+            raise invalid(
+                f"--input-name={self.input_name}: each file of --input names its inputs, as JSON lines and "
+                ".npz do; leave the option out"
+            )
 
     def _below(self, path: Path) -> list[Path]:
         return below(path, self.output)
@@ -161,7 +167,7 @@ def _is_result(path: Path, output: Path | None) -> bool:
     """Return whether a path is that of a file which `core run` writes into its folder of results."""
     if output is None or path.resolve().parent != output.resolve():
         return False
-    return path.name in (RUN, RESULTS, ERRORS) or _OUTPUTS.fullmatch(path.name) is not None
+    return path.name in (RUN, RESULTS, ERRORS) or is_output(path.name)
 
 
 def _is_within(path: Path, folder: Path | None) -> bool:

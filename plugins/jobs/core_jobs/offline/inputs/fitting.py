@@ -14,10 +14,11 @@ from core.errors import CoreError, invalid
 from core.tensor import Tensor
 from frontends.http.codec.json_tensor import filled
 
+CHOSEN_BY = "--input-name"
 _MOST_DIMS = 64  # of an array of numpy
 
 
-def only_input(signature: Signature, name: str, chosen_by: str = "--input-name") -> InputSpec:
+def only_input(signature: Signature, name: str, chosen_by: str = CHOSEN_BY) -> InputSpec:
     """Return the input that files without names feed: `name`, or the only one that the model needs.
 
     chosen_by   how a person names one

@@ -9,13 +9,18 @@ import numpy as np
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import invalid
-from core_jobs.offline.inputs.fitting import fitted, is_batched, only_input
+from core_jobs.offline.inputs.fitting import CHOSEN_BY, fitted, is_batched, only_input
 from core_jobs.offline.item import Request
 
 
-def text_input(source: str, signature: Signature, input_name: str) -> InputSpec:
-    """Return the input that a file with texts feeds. Raises CoreError(INVALID) if that takes no texts."""
-    spec = only_input(signature, input_name)
+def text_input(
+    source: str, signature: Signature, name: str, chosen_by: str = CHOSEN_BY
+) -> InputSpec:
+    """Return the input of `only_input` that a file with texts feeds.
+
+    Raises CoreError(INVALID) also if that takes no texts.
+    """
+    spec = only_input(signature, name, chosen_by)
     if spec.dtype is not dtypes.BYTES:
         raise invalid(f"'{source}' has texts, but input '{spec.name}' is {spec.dtype.name}")
     return spec

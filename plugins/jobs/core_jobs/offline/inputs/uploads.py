@@ -59,6 +59,11 @@ class Upload:
             return JSON_LINES
         return suffix if suffix in (NPY, NPZ, TEXT) else AS_IT_IS
 
+    @property
+    def names_inputs(self) -> bool:
+        """Whether its content says which inputs it feeds."""
+        return self.form in (JSON_LINES, NPZ)
+
 
 def split(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffer, Origin]]:
     """Yield the bytes and the origin of each request in a file. Thread-safe.
@@ -68,8 +73,6 @@ def split(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffe
     Raises CoreError(INVALID) for a file that cannot be taken apart, and for one that names no input if the
     model has several.
     """
-    if file.form in (NPY, AS_IT_IS):
-        only_input(signature, file.input, _CHOSEN_BY)
     if file.form == JSON_LINES:
         for number, line in _lines(file.data):
             if line.tobytes().strip():
@@ -77,6 +80,7 @@ def split(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffe
     elif file.form == TEXT:
         yield from _texts(file, signature, rows)
     elif file.form == AS_IT_IS:
+        only_input(signature, file.input, _CHOSEN_BY)
         yield file.data, _origin(file)
     else:
         yield from _arrays(file, signature, rows)
@@ -87,14 +91,13 @@ def most_requests(file: Upload, signature: Signature, rows: int) -> int:
 
     Raises CoreError(INVALID) for arrays that cannot be taken apart.
     """
-    if file.form in (NPY, TEXT, AS_IT_IS):
-        only_input(signature, file.input, _CHOSEN_BY)
     if file.form == AS_IT_IS:
+        only_input(signature, file.input, _CHOSEN_BY)
         return 1
-    if file.form in (TEXT, JSON_LINES):
-        spec = None if file.form == JSON_LINES else text_input(file.name, signature, file.input)
-        step = rows if spec is not None and is_batched(spec, signature) else 1
-        return -(-_count_lines(file.data) // step)
+    if file.form == JSON_LINES:
+        return count_lines(file.data)
+    if file.form == TEXT:
+        return -(-count_lines(file.data) // _lines_together(file, signature, rows))
     heads = _heads(file, signature)
     firsts = first_rows(file.name, signature, {name: heads[name].shape for name in heads}, rows)
     if firsts is None:
@@ -107,14 +110,15 @@ def most_requests(file: Upload, signature: Signature, rows: int) -> int:
 
 def _heads(file: Upload, signature: Signature) -> dict[str, Head]:
     if file.form == NPY:
-        name = only_input(signature, file.input).name
+        name = only_input(signature, file.input, _CHOSEN_BY).name
         return {name: head_in(file.data, file.data.nbytes, file.name)}
     heads = heads_in(file.data, file.name)
     check_names(file.name, heads, signature)
     return heads
 
 
-def _count_lines(data: memoryview) -> int:
+def count_lines(data: memoryview) -> int:
+    """Return the number of lines, also of empty ones. Thread-safe."""
     ends = sum(bytes(data[at : at + _PIECE]).count(b"\n") for at in range(0, data.nbytes, _PIECE))
     return ends + (data.nbytes > 0 and data[-1] != ord("\n"))
 
@@ -127,10 +131,14 @@ def _lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
         at += len(line)
 
 
+def _lines_together(file: Upload, signature: Signature, rows: int) -> int:
+    """Return how many lines of a text are one request: `rows`, or 1 for an input without a batch."""
+    spec = text_input(file.name, signature, file.input, _CHOSEN_BY)
+    return rows if is_batched(spec, signature) else 1
+
+
 def _texts(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buffer, Origin]]:
-    only_input(signature, file.input, _CHOSEN_BY)
-    spec = text_input(file.name, signature, file.input)
-    step = rows if is_batched(spec, signature) else 1
+    step = _lines_together(file, signature, rows)
     begin = end = 0
     first = 1
     for number, line in _lines(file.data):
@@ -147,7 +155,8 @@ def _arrays(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buf
         arrays = arrays_in(file.data, file.name)
         check_names(file.name, arrays, signature)
     else:
-        arrays = {only_input(signature, file.input).name: array_in(file.data, file.name)}
+        name = only_input(signature, file.input, _CHOSEN_BY).name
+        arrays = {name: array_in(file.data, file.name)}
     for source, part in parts(file.name, signature, arrays, rows):
         place = source.removeprefix(file.name)
         if file.form == NPZ:
@@ -157,7 +166,7 @@ def _arrays(file: Upload, signature: Signature, rows: int) -> Iterator[tuple[Buf
 
 
 def _origin(file: Upload, place: str = "") -> Origin:
-    input = "" if file.form in (JSON_LINES, NPZ) else file.input  # these name their inputs
+    input = "" if file.names_inputs else file.input
     return Origin(file.name, place, file.form, input)
 
 
@@ -177,10 +186,10 @@ def _request_in(data: bytes, origin: Origin, signature: Signature) -> Request:
         arrays = arrays_in(data, origin.source)
         check_names(origin.source, arrays, signature)
         return request_of_arrays(arrays, signature)
+    if origin.form == TEXT:
+        spec = text_input(origin.source, signature, origin.input, _CHOSEN_BY)
+        return request_of_lines(list(io.BytesIO(data)), spec, signature)
     spec = only_input(signature, origin.input, _CHOSEN_BY)
     if origin.form == NPY:
         return request_of_arrays({spec.name: array_in(data, origin.source)}, signature)
-    if origin.form == TEXT:
-        text_input(origin.source, signature, origin.input)
-        return request_of_lines(list(io.BytesIO(data)), spec, signature)
     return Request({spec.name: tensor_of_file(spec, is_batched(spec, signature), data)})

@@ -18,6 +18,8 @@ from core.tensor import Tensor
 from core_jobs.offline.item import Responses
 
 FORMS = ("jsonl", "npz", "raw")
+# Of the files that `written` makes: index, number of the response, form.
+_NAME = re.compile(r"\d{8,}(?:-\d+)?(?:\.npz|-[A-Za-z0-9_.-]+\.bin)")
 
 
 def written(form: str, folder: Path, index: int, responses: Responses) -> dict[str, Any]:
@@ -34,6 +36,11 @@ def written(form: str, folder: Path, index: int, responses: Responses) -> dict[s
         stem = f"{index:08d}" if len(responses) == 1 else f"{index:08d}-{number}"
         names += _files(form, folder, stem, outputs)
     return {"files": names}
+
+
+def is_output(name: str) -> bool:
+    """Return whether a file has the name of one that `written` makes."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _files(form: str, folder: Path, stem: str, outputs: Sequence[Tensor]) -> list[str]:
