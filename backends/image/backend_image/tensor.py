@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from backend_image.opencv import cv2
+from backend_image.native.pixels import look_up
 from backend_image.options import Options
 from core import dtypes
 from core.dtypes import DataType
@@ -19,8 +19,8 @@ _DATATYPES = {
     "UINT8": dtypes.UINT8,
     "INT8": dtypes.INT8,
 }
-# A table of these is one of the bits, because OpenCV knows no 16-bit floats in tables.
-_BITS = {4: np.float32, 2: np.uint16, 1: np.uint8}
+# A table has the bits of each result as one of these.
+_BITS = {4: np.uint32, 2: np.uint16, 1: np.uint8}
 
 
 class ToTensor:
@@ -43,10 +43,9 @@ class ToTensor:
         deviation = options.floats("std", 1, channels)
         if not all(deviation):
             raise options.wrong("std", "numbers other than 0")
-        self._tables = [
-            _table(scale, mean[i], deviation[i], self.dtype.numpy) for i in range(channels)
-        ]
-        self._interleaved = np.stack(self._tables, axis=1)[None] if channels == 3 else None
+        self._tables = np.stack(
+            [_table(scale, mean[i], deviation[i], self.dtype.numpy) for i in range(channels)]
+        )
 
     def shape(self, height: int, width: int) -> tuple[int, int, int]:
         """Return the shape of the tensor of a picture."""
@@ -56,27 +55,11 @@ class ToTensor:
 
     def __call__(self, picture: np.ndarray, out: np.ndarray) -> None:
         """Write the tensor of a picture to `out`."""
-        bits = out.view(_BITS[out.itemsize])
-        if self._channels == 1:
-            plane = bits[0] if self._planar else bits[..., 0]
-            _look_up(picture, self._tables[0], plane)
-        elif self._planar:
-            channels = cv2.split(picture)
-            if self._turned:
-                channels = channels[::-1]
-            for channel, table, plane in zip(channels, self._tables, bits, strict=True):
-                _look_up(np.asarray(channel), table, plane)
-        else:
-            assert self._interleaved is not None
-            if self._turned:
-                picture = np.asarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
-            _look_up(picture, self._interleaved, bits)
-
-
-def _look_up(pixels: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    found = cv2.LUT(pixels, table, dst=out)
-    if found is not out:  # OpenCV cannot write to every layout of memory
-        out[...] = found
+        pixels = picture[..., None] if picture.ndim == 2 else picture
+        if self._turned:
+            pixels = pixels[..., ::-1]
+        bits = out.view(self._tables.dtype)
+        look_up(pixels, self._tables, bits if self._planar else bits.transpose(2, 0, 1))
 
 
 def _table(scale: float, mean: float, deviation: float, dtype: np.dtype) -> np.ndarray:

@@ -5,6 +5,7 @@ import io
 import cv2
 import numpy as np
 import pytest
+from backend_image.native.pixels import look_up
 from backend_image.tensor import ToTensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +65,33 @@ def test_a_tensor_is_that_of_numpy(
         expected = expected.round().clip(limits.min, limits.max)
     expected = expected.astype(DATATYPES[datatype])
     np.testing.assert_array_equal(out, expected.transpose(2, 0, 1) if planar else expected)
+
+
+@pytest.mark.parametrize("layout, datatype", [("NCHW", "FP32"), ("NHWC", "FP16")])
+def test_the_tensor_of_a_large_picture_is_made_without_the_gil(options, layout, datatype):
+    picture = np.arange(300 * 301 * 3, dtype=np.uint8).reshape(300, 301, 3)[::-1, ::-1]
+    step = ToTensor(options(scale=255, layout=layout, datatype=datatype), 3, red_first=True)
+    out = np.empty(step.shape(300, 301), DATATYPES[datatype])
+
+    step(picture, out)
+
+    expected = (picture / np.float32(255)).astype(DATATYPES[datatype])
+    np.testing.assert_array_equal(
+        out, expected.transpose(2, 0, 1) if layout == "NCHW" else expected
+    )
+
+
+@pytest.mark.parametrize(
+    "tables, out, message",
+    [
+        (np.zeros((2, 256), np.uint8), np.zeros((3, 4, 5), np.uint8), "3 channels need 3 tables"),
+        (np.zeros((3, 255), np.uint8), np.zeros((3, 4, 5), np.uint8), "of 256 values"),
+        (np.zeros((3, 256), np.uint8), np.zeros((4, 5, 3), np.uint8), "channels, height, width"),
+    ],
+)
+def test_pixels_are_looked_up_in_fitting_tables_only(tables, out, message):
+    with pytest.raises(ValueError, match=message):
+        look_up(np.zeros((4, 5, 3), np.uint8), tables, out)
 
 
 def test_pictures_of_different_sizes_share_a_batch(serve, pictures, as_files):

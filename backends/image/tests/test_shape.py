@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from backend_image.shape import Crop, Geometry, Letterbox, Resize
+from backend_image.shape import Crop, Geometry, Letterbox, Resize, Scaler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -47,6 +47,27 @@ def test_a_resized_picture_is_that_of_the_named_library(
     else:
         expected = cv2.resize(picture, (to_width, to_height), interpolation=OPENCV[method])
     np.testing.assert_array_equal(found, np.asarray(expected))
+
+
+ODD = st.sampled_from([1, 3, 5, 7, 49, 93, 99])  # 1 / (1 / 93) is less than 93
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(OPENCV)), ODD, ODD, st.integers(1, 9), st.integers(1, 9), st.booleans()
+)
+def test_a_picture_that_is_an_odd_number_of_times_as_large_is_that_of_opencv(
+    options, method, down, across, height, width, on_a_canvas
+):
+    shape = (height * down, width * across, 3)
+    picture = np.random.default_rng(7).integers(0, 256, shape, np.uint8)
+    out = np.zeros((height + 2, width + 3, 3), np.uint8)[1:-1, 1:-2] if on_a_canvas else None
+
+    found = Scaler(options(method=method))(picture, height, width, out)
+
+    expected = cv2.resize(picture, (width, height), interpolation=OPENCV[method])
+    np.testing.assert_array_equal(found, expected)
+    assert out is None or found is out
 
 
 @pytest.mark.parametrize(
