@@ -23,6 +23,12 @@ def main() -> int:
         help="seconds before and after with requests for one model only, by default a tenth of --seconds; "
         "0 to compare no times",
     )
+    parser.add_argument(
+        "--apart",
+        action="store_true",
+        help="give loads and this program the last processor, by host policies, and the pinned model and its "
+        "client the first one",
+    )
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--python", type=int, default=4, help="models in child processes")
     parser.add_argument("--seed", type=int, default=1)

@@ -17,9 +17,13 @@ CONFIG = """
 backend: "onnxruntime"
 input [ { name: "i" data_type: TYPE_INT64 dims: [ 1 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
-instance_group [ { count: 1 kind: KIND_CPU } ]
+instance_group [ { count: 1 kind: KIND_CPU host_policy: "%s" } ]
 parameters { key: "intra_op_thread_count" value { string_value: "1" } }
 """
+LOADS, STAYS = (
+    "loads",
+    "stays",
+)  # host policies of the models that come and go, and of the pinned one
 PIN = 'parameters { key: "memory.pin" value { string_value: "true" } }\n'
 PYTHON = """
 import numpy as np
@@ -60,7 +64,7 @@ def write_models(
             _write_python(folder / name, number, elements)
         else:
             _write_onnx(folder / name, number, elements)
-    _write_onnx(folder / "pinned", count, int(least_mb * 2**20 / 4), PIN)
+    _write_onnx(folder / "pinned", count, int(least_mb * 2**20 / 4), STAYS, PIN)
     sizes["pinned"] = int(least_mb * 2**20)
     return sizes
 
@@ -70,7 +74,9 @@ def first_of(name: str, count: int) -> float:
     return 1000.0 * (count if name == "pinned" else int(name[1:]))
 
 
-def _write_onnx(folder: Path, number: int, elements: int, more: str = "") -> None:
+def _write_onnx(
+    folder: Path, number: int, elements: int, policy: str = LOADS, more: str = ""
+) -> None:
     graph = helper.make_graph(
         [helper.make_node("Gather", ["table", "i"], ["y"])],
         "table",
@@ -80,7 +86,7 @@ def _write_onnx(folder: Path, number: int, elements: int, more: str = "") -> Non
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     table = TensorProto(name="table", dims=[elements], data_type=TensorProto.FLOAT)
     (folder / "1").mkdir(parents=True)
-    (folder / "config.pbtxt").write_text(CONFIG + more)
+    (folder / "config.pbtxt").write_text(CONFIG % policy + more)
     _write_with_a_hole(folder / "1" / "model.onnx", model, table, np.float32(number * 1000))
 
 
@@ -113,7 +119,7 @@ def _head(message: type[Message], field: str, size: int) -> bytes:
 
 def _write_python(folder: Path, number: int, elements: int) -> None:
     (folder / "1").mkdir(parents=True)
-    config = CONFIG.replace('"onnxruntime"', '"python"').partition("parameters")[0]
+    config = (CONFIG % LOADS).replace('"onnxruntime"', '"python"').partition("parameters")[0]
     estimate = f"{elements * 4 + (40 << 20)}"  # the interpreter and numpy
     (folder / "config.pbtxt").write_text(
         f'{config}parameters {{ key: "memory.estimate" value {{ string_value: "{estimate}" }} }}\n'

@@ -20,7 +20,7 @@ from soak.server import Server
 from benchmarks import processes
 from memory_budget.clients import Clients
 from memory_budget.lru import hit_rate
-from memory_budget.models import first_of, write_models
+from memory_budget.models import LOADS, STAYS, first_of, write_models
 from memory_budget.sampler import Sampler
 from memory_budget.steady import BODY, Answers, Steady
 
@@ -55,16 +55,20 @@ def soak(
     python: int = 4,
     seconds: float = 0,
     quiet: float = 0,
+    apart: bool = False,
 ) -> Found:
     """Run a soak in an empty folder, and return what was found.
 
     seconds   for which requests are sent; 0 to send `requests` of them, however long that takes
     quiet     seconds before and after them in which only the pinned model has requests; 0 to compare no times
+    apart     whether loads share the last processor with this program, by host policies of the server; the pinned
+              model and its client have the first one
     """
     (folder / "models").mkdir()
     sizes = write_models(folder / "models", models, least_mb, most_mb, seed, python)
     budget = sum(sizes.values()) // PART
     python_models = {each.parent.parent.name for each in folder.glob("models/*/1/model.py")}
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
     trace = zipf_trace(models, int(seconds * _MOST_A_SECOND) or requests, seed)
     server = Server(
         folder,
@@ -72,7 +76,14 @@ def soak(
         f"--memory-budget={budget}",
         "--load-on-request=true",
         "--memory-wait-secs=60",
+        *(
+            f"--host-policy={name},cpu-cores={core}-{core}"
+            for name, core in ((LOADS, last), (STAYS, first))
+            if apart
+        ),
     )
+    if apart:
+        os.sched_setaffinity(0, {last})
     found = Found()
     steady: Steady | None = None
     try:
@@ -81,6 +92,8 @@ def soak(
         sampler = Sampler(server.pid, sizes["pinned"])
         sampler.start()
         steady = Steady(server.ports.http, "pinned", first_of("pinned", models))
+        if apart:
+            os.sched_setaffinity(steady.pid, {first})
         moments = [_after(WARM_S), _after(quiet)]
         clients = Clients(
             server.ports.http,

@@ -49,6 +49,10 @@ class Steady:
             stdout=subprocess.PIPE,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def stop(self) -> Answers:
         """End the process, and return what it has seen."""
         text, _ = self._process.communicate()
