@@ -20,10 +20,8 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
 instance_group [ { count: 1 kind: KIND_CPU host_policy: "%s" } ]
 parameters { key: "intra_op_thread_count" value { string_value: "1" } }
 """
-LOADS, STAYS = (
-    "loads",
-    "stays",
-)  # host policies of the models that come and go, and of the pinned one
+# Host policies of the models that come and go, and of the pinned one.
+LOADS, STAYS = "loads", "stays"
 PIN = 'parameters { key: "memory.pin" value { string_value: "true" } }\n'
 PYTHON = """
 import numpy as np

@@ -61,8 +61,8 @@ def soak(
 
     seconds   for which requests are sent; 0 to send `requests` of them, however long that takes
     quiet     seconds before and after them in which only the pinned model has requests; 0 to compare no times
-    apart     whether loads share the last processor with this program, by host policies of the server; the pinned
-              model and its client have the first one
+    apart     whether loads share the last processor with this program, by host policies of the server; the
+              pinned model and its client have the first one
     """
     (folder / "models").mkdir()
     sizes = write_models(folder / "models", models, least_mb, most_mb, seed, python)
