@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from core_router.choice.shares import Split
 
 _MOST_ROUTES = 4096  # kept; a client that asks for other paths each time costs their parsing
+# Of these, as names of files have at most 255 bytes: a route that no model has must not keep a long text.
+_LONGEST_NAME = 255 + 32  # characters of a model and a version
+_LONGEST_TARGET = 1024  # bytes of a method and a target, in which a byte of a name may take three
 
 
 class Route:
@@ -79,20 +82,19 @@ class ServerTable:
         self._routes.clear()
 
     def find(self, method: bytes, target: bytes) -> Route:
-        """Return the route of a request: the same object until the table changes.
+        """Return the route of a request: the same object until the table changes, if the target is not long.
 
         target   path and query, as received
         """
         route = self._routes.get((method, target))
         if route is None:
             route = self.route(target_of(method, target.partition(b"?")[0]))
-            if len(self._routes) >= _MOST_ROUTES:
-                self._routes.clear()
-            self._routes[method, target] = route
+            if len(method) + len(target) <= _LONGEST_TARGET:
+                self._keep((method, target), route)
         return route
 
     def for_model(self, purpose: Purpose, model: str, version: str) -> Route:
-        """Return the route of a request that names a model: the same object until the table changes.
+        """Return the route of a request that names a model, as `find` does.
 
         model, version   "" for none
         """
@@ -100,10 +102,14 @@ class ServerTable:
         route = self._routes.get(key)
         if route is None:
             route = self.route(Target(purpose, model, version))
-            if len(self._routes) >= _MOST_ROUTES:
-                self._routes.clear()
-            self._routes[key] = route
+            if len(model) + len(version) <= _LONGEST_NAME:
+                self._keep(key, route)
         return route
+
+    def _keep(self, key: tuple[object, ...], route: Route) -> None:
+        if len(self._routes) >= _MOST_ROUTES:
+            self._routes.clear()
+        self._routes[key] = route
 
     def route(self, target: Target) -> Route:
         """Return the route of a target."""
