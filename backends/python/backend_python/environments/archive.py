@@ -73,12 +73,8 @@ def is_archive(file: Path) -> bool:
         return True
     try:
         return tarfile.is_tarfile(file)
-    except (
-        EOFError,
-        zlib.error,
-        lzma.LZMAError,
-    ):  # cut off in its first entry: `unpack` reports it
-        return True
+    except (EOFError, zlib.error, lzma.LZMAError):
+        return True  # cut off in its first entry: `unpack` reports it
 
 
 def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
