@@ -134,7 +134,7 @@ class InferStream(Receiver):
             self._later.appendleft(message)  # before those that came after it
             self._task = self.port.task(self, self._look())
             return False
-        if not self._choice.has_room_for(fields.model):
+        if not self._choice.remembers(fields.model):
             self.fail(RESOURCE_EXHAUSTED, TOO_MANY_MODELS)
             return True
         self._router.budget.request()

@@ -28,10 +28,13 @@ class StreamRequest:
     """One request of a stream.
 
     message        with its prefix; b"" if it is not kept
+    id             that the client gave it; "" for none
+    sequence       that it belongs to; None for none
     is_decoupled   whether it may have any number of responses
     server_model   where it is
     tried          where it has been
     response       None until it has come; responses of earlier requests are sent first
+    sent_s         time of the monotonic clock when it was sent to that server
     """
 
     __slots__ = (
@@ -87,9 +90,8 @@ class ServerStream:
         self.is_certain = True
         self.has_answered = False
         self.is_ended = False
-        self._plain: dict[
-            str, ServerModel
-        ] = {}  # models of requests that one response each answers
+        # Models whose requests one response each answers.
+        self._plain: dict[str, ServerModel] = {}
         self._repeats = False  # whether a response has come for which no request waits
         self._answered_id = ""  # of the last response
         self._stream = stream

@@ -35,8 +35,8 @@ class StreamChoice:
         self._names: set[str] = set()
         self._size = 0
 
-    def has_room_for(self, model: str) -> bool:
-        """Return whether the stream may have requests for a model, too."""
+    def remembers(self, model: str) -> bool:
+        """Remember the name of a model of the stream. Return False if there is no room for it."""
         if model not in self._names:
             self._size += len(model) + _ADDED
             if self._size > MOST_NAMES:
