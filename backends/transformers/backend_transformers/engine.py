@@ -18,7 +18,7 @@ from backend_transformers.settings import Settings
 from backend_transformers.sounds import Hearing
 from backend_transformers.stepper import Stepper
 from backend_transformers.structure import Grammars
-from core.errors import invalid
+from core.errors import cancelled, invalid
 
 
 class TextEngine(Engine):
@@ -61,6 +61,8 @@ class TextEngine(Engine):
             emit,
         )
         generation.sounds = sounds
+        if prompt.stopped():
+            raise cancelled()
         self._stepper.add(generation)
         return generation
 

@@ -74,7 +74,7 @@ class ImageEngine(Engine):
         """Return the score of each class, FP32[images, classes]. Blocks. Any thread.
 
         files     PNG, JPEG or WebP, or their base64 form
-        stopped   whether the request is cancelled; asked before each image
+        stopped   whether the request is cancelled; asked after each image, before it is computed
         Raises CoreError(INVALID) with the number of an image that is refused, and CoreError(CANCELLED).
         """
         if len(files) > _MOST_IMAGES:
@@ -85,9 +85,9 @@ class ImageEngine(Engine):
         found = [np.zeros((0, len(self.labels)), np.float32)]
         prepared: list[PreparedImage] = []
         for i, file in enumerate(files):
+            prepared.append(self._prepared(i, file))
             if stopped():
                 raise cancelled()
-            prepared.append(self._prepared(i, file))
             if i + 1 == len(files) or not self._has_room(prepared):
                 found.append(self._batcher.rows(prepared))
                 prepared = []

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from core_generate import Prompt
-from core_generate.sound import MOST_SECONDS, RATE, decode
+from core_generate.sound import MOST_SECONDS, RATE, decode, padded
 
-from core.errors import CoreError, invalid
+from core.errors import CoreError, cancelled, invalid
 
-_LEAST = (
-    RATE // 10
-)  # samples; models need some tokens for each sound. Silence follows a shorter one
 _NOT_FOR_MODELS = ("input_ids", "attention_mask")
 _MOST_TOKENS_S = 25  # that the models make of a second of sound
 _FEWEST_TOKENS_S = 12.5  # GLM-ASR
@@ -48,14 +44,17 @@ class Hearing:
         """Return the tokens of a prompt, and the arguments of the model that hold its sounds.
 
         Raises CoreError(INVALID) for a file that is no WAV file, sounds that are too long or too many, and a
-        text without a place for each sound. Takes a tenth of a second for half a minute of sound.
+        text without a place for each sound; CoreError(CANCELLED) if the prompt is stopped meanwhile. Takes a
+        tenth of a second for half a minute of sound.
         """
         self._check_places(prompt)
         self._check_count(len(prompt.audio))
-        samples = self._decoded(prompt.audio)
+        samples = self._decoded(prompt)
         special = not (self._bos and prompt.text.startswith(self._bos))
         try:
             with self._lock:
+                if prompt.stopped():
+                    raise cancelled()
                 found = self._processor(
                     text=[prompt.text],
                     audio=samples,
@@ -93,12 +92,12 @@ class Hearing:
                 f"{self._most_s:g} seconds for each, also for a shorter one; send fewer, or join short ones"
             )
 
-    def _decoded(self, files: Sequence[bytes]) -> list[Any]:
+    def _decoded(self, prompt: Prompt) -> list[Any]:
         """Return FP32[samples] of each file. Raises before more is decoded than the context can hold."""
         found: list[Any] = []
         total = 0.0
-        for number, file in enumerate(files):
-            samples = decode(file, "audio")
+        for number, file in enumerate(prompt.audio):
+            samples = decode(file, "audio", prompt.stopped)
             seconds = len(samples) / RATE
             total += seconds
             if seconds > self._most_s:
@@ -111,7 +110,7 @@ class Hearing:
                     f"tokens, and the context of the model is {self._context} tokens, prompt and answer "
                     "together; send shorter sounds, or load the model with a larger parameter 'context'"
                 )
-            found.append(np.pad(samples, (0, max(0, _LEAST - len(samples)))))
+            found.append(padded(samples))
         return found
 
 

@@ -1,6 +1,7 @@
 """Texts with sound are continued as transformers' own `generate` does. Sounds out of bounds are refused."""
 
 import base64
+import itertools
 import sys
 from pathlib import Path
 
@@ -28,6 +29,9 @@ MODELS = {
     "audio_flamingo": (sound_models.audio_flamingo, "AudioFlamingo3ForConditionalGeneration"),
     "glm_asr": (sound_models.glm_asr, "GlmAsrForConditionalGeneration"),
 }
+MOMENTS = (
+    3  # at which a request with a short sound may end: decoded, before the processor, and behind it
+)
 GREEDY = Sampling(max_tokens=24, temperature=0.0)
 
 
@@ -280,3 +284,31 @@ def test_a_chat_with_sound_is_answered(folder_of, engine_of, tmp_path):
                 )
 
     assert found.choices[0].message.content == expected.wait().text
+
+
+def test_a_request_that_is_cancelled_while_its_sound_is_read_never_reaches_the_model(
+    engine_of, monkeypatch
+):
+    engine, added = engine_of("qwen2_audio"), []
+    add = engine._stepper.add
+
+    def noted(generation):
+        added.append(generation)
+        add(generation)
+
+    monkeypatch.setattr(engine._stepper, "add", noted)
+    file = wav(tone(1.0))
+
+    def begin(moment):
+        """Start a generation whose request is cancelled from this moment on: as often as it is asked."""
+        asked = itertools.count(1)
+        return begun(engine, Prompt(TEXT, audio=[file], stopped=lambda: next(asked) >= moment))
+
+    for moment in range(1, MOMENTS + 1):
+        with pytest.raises(CoreError) as ended:
+            begin(moment)
+        assert ended.value.kind is Kind.CANCELLED
+    assert not added
+
+    assert begin(MOMENTS + 1).wait().tokens  # not cancelled
+    assert len(added) == 1
