@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -65,8 +65,7 @@ class HttpConnection(asyncio.Protocol):
     # methods of a protocol --------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has another base class
         self._writable.set()
 
     def connection_lost(self, exc: BaseException | None) -> None:

@@ -69,6 +69,23 @@ def answered(*parts, method="GET", stays=False):
     return asyncio.run(run())
 
 
+def test_a_connection_on_the_loop_of_uvloop_is_read():
+    uvloop = pytest.importorskip("uvloop")  # Ray runs replicas on it, if it is installed
+
+    async def run():
+        async with listening(sends(OK + b"Content-Length: 2\r\n\r\nab", stays=True)) as url:
+            connection = await HttpConnections(url).take()
+            found = await asyncio.wait_for(asked(connection), 20)
+            connection.close()
+            return found[2]
+
+    loop = uvloop.new_event_loop()
+    try:
+        assert loop.run_until_complete(run()) == b"ab"
+    finally:
+        loop.close()
+
+
 def test_a_body_of_known_length_ends_with_it():
     found = answered(OK + b"Content-Length: 5\r\nX-Y:  a: b \r\n\r\nab", b"cde", stays=True)
 
