@@ -5,10 +5,11 @@ import json
 
 import aiohttp
 import pytest
+from core_router.servers import watch as module
 from core_router.servers.left_models import LeftModels
 from core_router.servers.server import Address, Server
 from core_router.servers.table import ServerTable
-from core_router.servers.watch import _MOST_READ_AGAIN, _MOST_TOLD, Watch
+from core_router.servers.watch import _MOST_ANNOUNCED, _MOST_READ_AGAIN, Watch
 
 DECOUPLED = {"model_transaction_policy": {"decoupled": True}}
 
@@ -53,7 +54,7 @@ def watch():
 
 
 def test_models_that_were_announced_are_read_after_another_one_that_fails(watch):
-    watch.told(["m7", "m8", "m9"])
+    watch.announced(["m7", "m8", "m9"])
     watch.failing, watch.configs = {"m7"}, {"m9": DECOUPLED}
     watch.check()
     assert watch.read == ["m7"] and watch.server.checks_now.is_set()
@@ -65,7 +66,7 @@ def test_models_that_were_announced_are_read_after_another_one_that_fails(watch)
 
 
 def test_a_model_that_was_announced_with_a_new_index_is_read_after_a_failure(watch):
-    watch.told(["m7"])
+    watch.announced(["m7"])
     watch.names.append("new")
     watch.failing, watch.configs = {"m7"}, {"m7": DECOUPLED}
     watch.check()
@@ -80,11 +81,11 @@ def test_a_model_that_was_announced_with_a_new_index_is_read_after_a_failure(wat
 
 def test_many_models_that_were_announced_are_read_in_several_checks():
     found = Asked(50)
-    found.told(found.names)
+    found.announced(found.names)
     read, checks = set(), 0
     while found.server.checks_now.is_set():
         found.check()
-        assert len(found.read) <= _MOST_TOLD + 2 * _MOST_READ_AGAIN
+        assert len(found.read) <= _MOST_ANNOUNCED + 2 * _MOST_READ_AGAIN
         read.update(found.read)
         checks += 1
 
@@ -96,14 +97,52 @@ def test_a_model_that_changes_while_it_is_read_is_read_again(watch):
 
     async def change(method, path):
         if path.endswith("/m7/config") and "m7" not in watch.read:
-            watch.told(["m7"])
+            watch.announced(["m7"])
         return await ask(method, path)
 
     watch._ask = change
-    watch.told(["m7"])
+    watch.announced(["m7"])
     watch.check()
     assert watch.read[0] == "m7" and watch.server.checks_now.is_set()
 
     watch.check()
 
     assert watch.read[0] == "m7"
+
+
+def test_an_announcement_does_not_wait_for_the_pause_after_a_check(watch, monkeypatch):
+    monkeypatch.setattr(module, "_LEAST_S", 600.0)
+
+    async def run():
+        checks = asyncio.ensure_future(watch.run())
+        while watch._ended < 1:
+            await asyncio.sleep(0)
+        watch.server.checks_now.set()  # as after a request that failed
+        await asyncio.sleep(0.1)
+        before = watch._ended
+        watch.announced(["m7"])
+        while watch._ended == before:
+            await asyncio.sleep(0.001)
+        checks.cancel()
+        return before
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == 1
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_watch_ends_also_while_a_change_is_announced(watch, monkeypatch, turns):
+    monkeypatch.setattr(module, "_LEAST_S", 600.0)
+
+    async def run():
+        checks = asyncio.ensure_future(watch.run())
+        while watch._ended < 1:
+            await asyncio.sleep(0)
+        await asyncio.sleep(5 * module._LEAST_ANNOUNCED_S)  # until it waits for announcements
+        watch.announced(["m7"])
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        checks.cancel()
+        await asyncio.wait({checks}, timeout=60)
+        return checks.cancelled()
+
+    assert asyncio.run(run())

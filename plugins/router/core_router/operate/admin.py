@@ -164,7 +164,7 @@ class Admin:
             "in_flight": server.in_flight,
             "sequences": sequences,
             "reports": bool(server.metrics),
-            "announces": self._router.servers.is_told(server),
+            "announces": self._router.servers.announces(server),
             "connections": len(server.idle) + len(server.busy),
             "models": models,
         }

@@ -1,6 +1,6 @@
 """Announcements: what one server tells of its models, so that the router need not wait for the next check.
 
-GET /v2/repository/changes ─► events ─► [Announcements] ─► Watch.told ─► a check at once
+GET /v2/repository/changes ─► events ─► [Announcements] ─► Watch.announced ─► a check at once
 
 Servers of core have this route if core-router is installed there. Without it, the checks alone find changes.
 """
@@ -58,7 +58,7 @@ class Announcements:
                 logger.exception("the announcements of %s cannot be used", self._watch.server.name)
                 wait_s = _WITHOUT_S
             finally:
-                self._watch.is_told = False
+                self._watch.announces = False
             await asyncio.sleep(wait_s)
 
     async def _read(self) -> float:
@@ -74,10 +74,10 @@ class Announcements:
         ) as response:
             if response.status != 200 or response.content_type != "text/event-stream":
                 return _WITHOUT_S
-            self._watch.is_told = True
+            self._watch.announces = True
             async for line in response.content:
                 if line.startswith(b"data:"):
-                    self._watch.told(models_of(line[5:]))
+                    self._watch.announced(models_of(line[5:]))
         return self._interval_s
 
 

@@ -85,9 +85,9 @@ class ServerList:
         """Return since when a server of the list has its state, in seconds since 1970."""
         return self._watches[server.address].since_s
 
-    def is_told(self, server: Server) -> bool:
+    def announces(self, server: Server) -> bool:
         """Return whether a server of the list announces changes of its models."""
-        return self._watches[server.address].is_told
+        return self._watches[server.address].announces
 
     def set_drained(self, server: Server, is_drained: bool) -> None:
         """Take a server out, or back in; requests in flight and open sequences are not touched."""

@@ -24,7 +24,8 @@ from core_router.servers.tls import reason_of
 logger = logging.getLogger("core_router")
 
 _LEAST_S = 0.05  # between two checks, however many requests fail
-_MOST_TOLD = 16  # configurations in one check of models that have changed
+_LEAST_ANNOUNCED_S = 0.01  # the same, however many changes the server announces
+_MOST_ANNOUNCED = 16  # configurations in one check of models that have changed
 _MOST_READ_AGAIN = 4  # those of each other sort: a reload may have changed them
 
 
@@ -47,7 +48,7 @@ class Watch:
     failures     failed checks in a row after which a server is down that refuses no connection
     arguments    of each check: headers such as a token, and those of TLS
     left         gets the models that the server no longer has
-    is_told      whether the server announces changes, see Announcements
+    announces    whether the server announces changes, see Announcements
     since_s      when the server got the state that it has, or was drained or resumed, in seconds since 1970
     """
 
@@ -70,15 +71,15 @@ class Watch:
         self._most_failures = failures
         self._arguments = arguments
         self._left = left
-        self.is_told = False
+        self.announces = False
         self.since_s = time()
-        self._told: dict[str, None] = {}  # models that have changed, the first ones first
+        self._announced: dict[str, None] = {}  # models that have changed, the first ones first
+        self._hears = asyncio.Event()  # set by an announcement that no check has followed
         self._failures = 0
         self._index = b""
         self._kinds: dict[str, _Kind] = {}  # of models that were ready, the oldest first
-        self._unread: dict[
-            str, None
-        ] = {}  # those that were not readable as a whole, the oldest first
+        # Those that were not readable as a whole, the oldest first.
+        self._unread: dict[str, None] = {}
         self._begun = self._ended = 0  # numbers of the checks
         self._has_ended = asyncio.Condition()
 
@@ -87,6 +88,7 @@ class Watch:
         now = self.server.checks_now
         while True:
             now.clear()
+            self._hears.clear()
             self._begun += 1
             try:
                 await self._check()
@@ -95,11 +97,9 @@ class Watch:
             self._ended = self._begun
             async with self._has_ended:
                 self._has_ended.notify_all()
-            await asyncio.sleep(_LEAST_S)
-            try:
-                await asyncio.wait_for(now.wait(), self._interval_s)
-            except asyncio.TimeoutError:
-                continue
+            await asyncio.sleep(_LEAST_ANNOUNCED_S)
+            await _set_within(self._hears, _LEAST_S - _LEAST_ANNOUNCED_S)
+            await _set_within(now, self._interval_s)
 
     async def look(self) -> None:
         """Wait for the end of a check that begins after this call."""
@@ -108,9 +108,10 @@ class Watch:
         async with self._has_ended:
             await self._has_ended.wait_for(lambda: self._ended >= wanted)
 
-    def told(self, models: Iterable[str]) -> None:
+    def announced(self, models: Iterable[str]) -> None:
         """Check at once: the server says that it has changed, and these models if it names them."""
-        self._told.update(dict.fromkeys(models))
+        self._announced.update(dict.fromkeys(models))
+        self._hears.set()
         self.server.checks_now.set()
 
     # one check ------------------------------------------------------------
@@ -142,7 +143,7 @@ class Watch:
         self._index = b""  # a server that comes back may have other models
         self._kinds.clear()
         self._unread.clear()
-        self._told.clear()
+        self._announced.clear()
         if self._set(State.DOWN, reason):
             self.server.move_requests()
 
@@ -164,13 +165,13 @@ class Watch:
             if server.has_index:
                 server.has_index = False
                 self._table.changed()
-            self._told.clear()  # names of an index that is not read
+            self._announced.clear()  # names of an index that is not read
             return
         if data == self._index:
             await self._read_again()
         else:
             await self._read_new(data)
-        if self._told:
+        if self._announced:
             server.checks_now.set()  # the next check reads more of them
 
     async def _read_new(self, data: bytes) -> None:
@@ -182,8 +183,8 @@ class Watch:
             if each.get("state") == "READY":
                 found.add(str(each.get("version", "")))
         new = [name for name, ready in versions.items() if ready and name not in self._kinds]
-        for name in dict.fromkeys([*new, *[*self._told][:_MOST_TOLD]]):
-            self._told.pop(name, None)  # before the read: it may change again meanwhile
+        for name in dict.fromkeys([*new, *[*self._announced][:_MOST_ANNOUNCED]]):
+            self._announced.pop(name, None)  # before the read: it may change again meanwhile
             if versions.get(name):
                 self._unread[name] = None  # until it is read: the server may fail now
                 await self._read_kind(name)
@@ -211,9 +212,13 @@ class Watch:
     async def _read_again(self) -> None:
         """Read a few configurations: some of changed models, some that were not readable, the oldest ones."""
         models, most = self.server.models, _MOST_READ_AGAIN
-        names = [*[*self._told][:_MOST_TOLD], *[*self._unread][:most], *[*self._kinds][:most]]
+        names = [
+            *[*self._announced][:_MOST_ANNOUNCED],
+            *[*self._unread][:most],
+            *[*self._kinds][:most],
+        ]
         for name in dict.fromkeys(names):
-            self._told.pop(name, None)  # before the read: it may change again meanwhile
+            self._announced.pop(name, None)  # before the read: it may change again meanwhile
             found = models.get(name)
             if found is None or not found.versions:
                 self._kinds.pop(name, None)  # read when the model is ready
@@ -272,6 +277,16 @@ class Watch:
             **self._arguments,
         ) as response:
             return response.status, await response.read()
+
+
+async def _set_within(event: asyncio.Event, most_s: float) -> None:
+    """Wait until an event is set; set it after a time."""
+    # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the event.
+    timer = asyncio.get_running_loop().call_later(most_s, event.set)
+    try:
+        await event.wait()
+    finally:
+        timer.cancel()
 
 
 def _json(data: bytes) -> Any:
