@@ -2,7 +2,7 @@
 
 import types
 
-from core_generate import Event
+from core_generate import Event, Prompt
 from core_generate.running import GenerationRun
 
 from core.errors import internal
@@ -42,7 +42,7 @@ def test_an_error_of_the_events_that_waited_ends_the_request():
 
     batch = types.SimpleNamespace(requests=[client], respond=respond)
     asked = types.SimpleNamespace(
-        stream=True, prepend=False, returns=frozenset(), prompt=None, sampling=None
+        stream=True, prepend=False, returns=frozenset(), prompt=Prompt("a"), sampling=None
     )
     engine = types.SimpleNamespace(generate=lambda prompt, sampling, emit: emit)
     measured = types.SimpleNamespace(ended=lambda *arguments: None)
