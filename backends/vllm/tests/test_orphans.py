@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from backend_vllm.orphans import VARIABLE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the signal")
 
@@ -32,7 +33,9 @@ time.sleep(60)
 def child_of_a_killed_server(*arguments):
     """Return the process id of a child whose server was killed."""
     command = [sys.executable, "-c", SERVER, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    environment = dict(os.environ)
+    environment.pop(VARIABLE, None)  # of a server that ran in this process
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
         child = int(server.stdout.readline())
         server.kill()
     return child
