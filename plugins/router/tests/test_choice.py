@@ -1,7 +1,5 @@
 """Which server gets a request."""
 
-from urllib.parse import quote
-
 import pytest
 from core_router.choice import sequences as module
 from core_router.choice.budget import RESERVE, RetryBudget
@@ -9,7 +7,6 @@ from core_router.choice.choose import choose
 from core_router.choice.sequences import SequenceParameters, Sequences, first_choice
 from core_router.servers.server import Address, Server, State
 from core_router.servers.server_model import EJECTED_S, FAILURES, ServerModel
-from core_router.targets import Purpose
 from routing.tables import Table
 
 
@@ -351,17 +348,3 @@ def test_a_drained_server_gets_nothing():
     table.table.servers["b"].is_drained = True
     assert table.names("m") == ([], False)
     assert not table.table.is_ready()
-
-
-@pytest.mark.parametrize(("length", "is_kept"), [(1, True), (255, True), (4000, False)])
-def test_routes_of_names_that_no_model_has_are_not_kept(length, is_kept):
-    table = Table(a=(State.READY, None)).table
-    name = "ä" * length
-    target = b"/v2/models/%b/infer" % quote(name[: length // 2 or 1]).encode()
-
-    by_target = [table.find(b"POST", target) for _ in range(2)]
-    by_name = [table.for_model(Purpose.INFERENCE, name, "1") for _ in range(2)]
-
-    assert (by_target[0] is by_target[1]) is is_kept
-    assert (by_name[0] is by_name[1]) is is_kept
-    assert by_target[0].candidates == by_target[1].candidates
