@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core_router.choice.shares import Split
 
 _MOST_ROUTES = 4096  # kept; a client that asks for other paths each time costs their parsing
-# Of these, as names of files have at most 255 bytes: a route that no model has must not keep a long text.
+# Longer ones are routed, but not kept: names of models are names of folders, at most 255 bytes.
 _LONGEST_NAME = 255 + 32  # characters of a model and a version
 _LONGEST_TARGET = 1024  # bytes of a method and a target, in which a byte of a name may take three
 
