@@ -129,6 +129,69 @@ def test_an_announcement_does_not_wait_for_the_pause_after_a_check(watch, monkey
     assert asyncio.run(asyncio.wait_for(run(), 60)) == 1
 
 
+class VirtualTime(asyncio.SelectorEventLoop):
+    """A loop whose time passes at once when nothing is left to do but wait."""
+
+    def __init__(self):
+        super().__init__()
+        self.now_s, select = 0.0, self._selector.select
+
+        def skip(timeout):
+            self.now_s += timeout or 0.0
+            return select(0)
+
+        self._selector.select = skip
+
+    def time(self):
+        return self.now_s
+
+
+class Timed(Asked):
+    """A watch that keeps when its checks begin; each takes `takes_s`."""
+
+    def __init__(self, takes_s):
+        self.takes_s, self.begun_s = takes_s, []
+        super().__init__(1)
+
+    async def _check(self):
+        self.begun_s.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self.takes_s)
+
+
+def begun(takes_s, *announced_s):
+    """Return when the checks of a watch begin whose server announces a change at each of these times."""
+    watch = Timed(takes_s)
+    watch.begun_s.clear()
+
+    async def run():
+        checks = asyncio.ensure_future(watch.run())
+        for at_s in announced_s:
+            await asyncio.sleep(at_s - asyncio.get_running_loop().time())
+            watch.announced(["m0"])
+        await asyncio.sleep(0.2)
+        checks.cancel()
+
+    loop = VirtualTime()
+    loop.run_until_complete(run())
+    loop.close()
+    return watch.begun_s
+
+
+@pytest.mark.parametrize("takes_s", [0.0, 0.03, 0.1])
+def test_changes_that_are_announced_all_the_time_do_not_multiply_the_checks(takes_s):
+    found = begun(takes_s, *[each / 500 for each in range(2500)])
+
+    assert len(found) == pytest.approx(5 / (takes_s + module._LEAST_S), rel=0.1)
+
+
+def test_one_more_change_right_after_a_check_is_checked_at_once():
+    first, second, third, *more = begun(0.0, 0.5, 0.501)
+
+    assert (first, second) == (0.0, 0.5)
+    assert third == pytest.approx(0.5 + module._LEAST_ANNOUNCED_S, abs=0.002)
+    assert not more
+
+
 @pytest.mark.parametrize("turns", range(5))
 def test_a_watch_ends_also_while_a_change_is_announced(watch, monkeypatch, turns):
     monkeypatch.setattr(module, "_LEAST_S", 600.0)

@@ -23,8 +23,8 @@ from core_router.servers.tls import reason_of
 
 logger = logging.getLogger("core_router")
 
-_LEAST_S = 0.05  # between two checks, however many requests fail
-_LEAST_ANNOUNCED_S = 0.01  # the same, however many changes the server announces
+_LEAST_S = 0.05  # between two checks in the mean, however many requests fail or changes come
+_LEAST_ANNOUNCED_S = 0.01  # before one check of a change; the next pause is longer by the rest
 _MOST_ANNOUNCED = 16  # configurations in one check of models that have changed
 _MOST_READ_AGAIN = 4  # those of each other sort: a reload may have changed them
 
@@ -85,7 +85,8 @@ class Watch:
 
     async def run(self) -> None:
         """Check until cancelled."""
-        now = self.server.checks_now
+        now, clock = self.server.checks_now, asyncio.get_running_loop().time
+        owed_s = 0.0  # the pause that the checks until now have left to do
         while True:
             now.clear()
             self._hears.clear()
@@ -97,9 +98,11 @@ class Watch:
             self._ended = self._begun
             async with self._has_ended:
                 self._has_ended.notify_all()
-            await asyncio.sleep(_LEAST_ANNOUNCED_S)
-            await _set_within(self._hears, _LEAST_S - _LEAST_ANNOUNCED_S)
+            owed_s, ended_s, most_s = owed_s + _LEAST_S, clock(), _LEAST_S - _LEAST_ANNOUNCED_S
+            await asyncio.sleep(owed_s - most_s)
+            await _set_within(self._hears, most_s)  # what is left then is added to the next pause
             await _set_within(now, self._interval_s)
+            owed_s = max(0.0, owed_s - (clock() - ended_s))
 
     async def look(self) -> None:
         """Wait for the end of a check that begins after this call."""
