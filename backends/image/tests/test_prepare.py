@@ -67,15 +67,18 @@ def test_a_tensor_is_that_of_numpy(
     np.testing.assert_array_equal(out, expected.transpose(2, 0, 1) if planar else expected)
 
 
+@pytest.mark.parametrize("red_first", [True, False])
 @pytest.mark.parametrize("layout, datatype", [("NCHW", "FP32"), ("NHWC", "FP16")])
-def test_the_tensor_of_a_large_picture_is_made_without_the_gil(options, layout, datatype):
+def test_the_tensor_of_a_large_picture_is_that_of_numpy(options, layout, datatype, red_first):
+    """From 65536 pixels on; a picture that is blue first is read from its last channel to its first."""
     picture = np.arange(300 * 301 * 3, dtype=np.uint8).reshape(300, 301, 3)[::-1, ::-1]
-    step = ToTensor(options(scale=255, layout=layout, datatype=datatype), 3, red_first=True)
+    step = ToTensor(options(scale=255, layout=layout, datatype=datatype), 3, red_first)
     out = np.empty(step.shape(300, 301), DATATYPES[datatype])
 
     step(picture, out)
 
-    expected = (picture / np.float32(255)).astype(DATATYPES[datatype])
+    values = picture if red_first else picture[..., ::-1]
+    expected = (values / np.float32(255)).astype(DATATYPES[datatype])
     np.testing.assert_array_equal(
         out, expected.transpose(2, 0, 1) if layout == "NCHW" else expected
     )
@@ -92,6 +95,15 @@ def test_the_tensor_of_a_large_picture_is_made_without_the_gil(options, layout, 
 def test_pixels_are_looked_up_in_fitting_tables_only(tables, out, message):
     with pytest.raises(ValueError, match=message):
         look_up(np.zeros((4, 5, 3), np.uint8), tables, out)
+
+
+@pytest.mark.parametrize(
+    "tables, out, error",
+    [(">u2", ">u2", ValueError), ("u2", "u1", ValueError), ("f4", "f4", TypeError)],
+)
+def test_tables_and_result_have_whole_numbers_of_one_datatype(tables, out, error):
+    with pytest.raises(error):
+        look_up(np.zeros((4, 5, 3), np.uint8), np.zeros((3, 256), tables), np.zeros((3, 4, 5), out))
 
 
 def test_pictures_of_different_sizes_share_a_batch(serve, pictures, as_files):
