@@ -4,14 +4,13 @@ import importlib.util
 import runpy
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
 import core
 
 FOLDER = Path(__file__).parents[1]
-pytest.importorskip("backend_image", reason="backend-image is not installed")
+cv2 = pytest.importorskip("backend_image.opencv", reason="backend-image is not installed").cv2
 pytest.importorskip("onnxruntime")
 READ = runpy.run_path(str(FOLDER / "read.py")) if importlib.util.find_spec("tritonclient") else None
 MODELS = ("read_page", "read_page_bls")

@@ -15,7 +15,6 @@ import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 
-import cv2
 import numpy as np
 import pytest
 
@@ -23,7 +22,7 @@ import core
 from core import plugins
 from core.errors import CoreError
 
-pytest.importorskip("backend_image", reason="backend-image is not installed")
+cv2 = pytest.importorskip("backend_image.opencv", reason="backend-image is not installed").cv2
 pytest.importorskip("backend_tracker", reason="backend-tracker is not installed")
 pytest.importorskip("backend_video", reason="backend-video is not installed")
 
