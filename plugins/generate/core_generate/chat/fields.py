@@ -11,6 +11,8 @@ from core.errors import CoreError, Kind
 from core_generate.levels import excess_of
 
 _MOST_SHOWN = 60  # characters of a wrong value, in an error
+_MOST_OF_NAME = 100  # characters of a name of a FieldPath, in an error
+_ENDS_OF_PATH = 300  # characters at each end of a FieldPath, in an error
 _KINDS = {
     bool: "true or false",
     dict: "an object",
@@ -21,15 +23,48 @@ _KINDS = {
 }
 
 
+class FieldPath:
+    """The path of a field whose text is made only for an error: for documents of long names and many levels.
+
+    path / "a" and path / 3 are the paths of a field, and of an item of a list. The text has at most 100
+    characters of each name and 300 of each end.
+    """
+
+    __slots__ = ("_above", "_name")
+
+    def __init__(self, name: str | int, above: FieldPath | None = None):
+        self._name, self._above = name, above
+
+    def __truediv__(self, name: str | int) -> FieldPath:
+        return FieldPath(name, self)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        path = self
+        while path._above is not None:
+            parts.append(_step(path._name))
+            path = path._above
+        text = "".join([str(path._name), *reversed(parts)])
+        if len(text) <= 2 * _ENDS_OF_PATH:
+            return text
+        return f"{text[:_ENDS_OF_PATH]}…{text[-_ENDS_OF_PATH:]}"
+
+
+def _step(name: str | int) -> str:
+    if isinstance(name, int):
+        return f"[{name}]"
+    return f".{name}" if len(name) <= _MOST_OF_NAME else f".{name[:_MOST_OF_NAME]}…"
+
+
 class FieldError(CoreError):
     """INVALID error about a field of a document.
 
     field   its path, such as tools[1].function.name
     """
 
-    def __init__(self, field: str, message: str):
-        super().__init__(Kind.INVALID, f"{field}: {message}")
-        self.field = field
+    def __init__(self, field: str | FieldPath, message: str):
+        self.field = str(field)
+        super().__init__(Kind.INVALID, f"{self.field}: {message}")
 
 
 def shown(value: Any) -> str:
@@ -41,7 +76,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-def check(value: Any, kind: type, path: str) -> Any:
+def check(value: Any, kind: type, path: str | FieldPath) -> Any:
     """Return `value` if it is of the given kind, else raise FieldError. true and false are no numbers.
 
     path   of the value, for the error. The kind float allows integers, too
@@ -52,7 +87,7 @@ def check(value: Any, kind: type, path: str) -> Any:
     return value
 
 
-def check_text(value: Any, path: str) -> str:
+def check_text(value: Any, path: str | FieldPath) -> str:
     """Return `value` if it is a string that can be encoded as UTF-8, else raise FieldError."""
     text: str = check(value, str, path)
     try:
@@ -100,7 +135,7 @@ def need(document: Mapping[str, Any], name: str, kind: type, path: str) -> Any:
     return value
 
 
-def check_choice(value: Any, choices: Collection[str], path: str) -> str:
+def check_choice(value: Any, choices: Collection[str], path: str | FieldPath) -> str:
     """Return `value` if it is one of the choices, else raise FieldError, which lists them."""
     if not isinstance(value, str) or value not in choices:
         raise FieldError(path, f"expected {listed(choices)}, found {shown(value)}")

@@ -14,6 +14,7 @@ import orjson
 
 from core_generate.chat.fields import (
     FieldError,
+    FieldPath,
     check,
     check_choice,
     check_names,
@@ -31,7 +32,7 @@ MOST_NODES = 10_000  # objects, lists and values of a schema
 MOST_CHARACTERS = 65_536  # of a regular expression, or of a grammar
 MOST_CHOICES = 1_000
 
-_TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 # The keywords whose values are schemas, by their form; all other values are data.
 _ONE = {"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not"}
 _ONE |= {"propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
@@ -125,20 +126,12 @@ def check_schema(schema: Any, path: str) -> Any:
         return True
     check(schema, dict, path)
     _check_size(schema, path)
-    checked: set[int] = set()  # ids of schemas
-    followed: set[str] = set()  # references
-    waiting = [(schema, path)]
-    while waiting:
-        for each, where in _schemas(*waiting.pop(), checked):
-            _check_types(each, where)
-            for pattern in [each.get("pattern"), *(each.get("patternProperties") or ())]:
-                _check_pattern(pattern, where)
-            if "$ref" in each:
-                # Whatever a reference names is a schema, also where it would be data otherwise.
-                place = join(where, "$ref")
-                waiting += [
-                    (found, place) for found in _referred(schema, each["$ref"], place, followed)
-                ]
+    for each, where in _every_schema(schema, FieldPath(path)):
+        _check_types(each, where)
+        _check_pattern(each.get("pattern"), where / "pattern")
+        place = where / "patternProperties"
+        for pattern in check(each.get("patternProperties", {}), dict, place):
+            _check_pattern(pattern, place)
     return schema
 
 
@@ -161,53 +154,73 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from value
 
 
-def _schemas(schema: Any, path: str, checked: set[int]) -> Iterator[tuple[dict[str, Any], str]]:
+def _every_schema(root: Any, path: FieldPath) -> Iterator[tuple[dict[str, Any], FieldPath]]:
+    """Yield the schema, all schemas in it and all that references name, once each, with their paths.
+
+    Whatever a reference names is a schema, also where it would be data otherwise.
+    Raises FieldError as `_schemas` and `_referred`.
+    """
+    seen: set[int] = set()  # ids of schemas
+    followed: set[str] = set()  # references
+    waiting = [(root, path)]
+    while waiting:
+        for each, where in _schemas(*waiting.pop(), seen):
+            yield each, where
+            if "$ref" in each:
+                place = where / "$ref"
+                waiting += [
+                    (found, place) for found in _referred(root, each["$ref"], place, followed)
+                ]
+
+
+def _schemas(
+    schema: Any, path: FieldPath, seen: set[int]
+) -> Iterator[tuple[dict[str, Any], FieldPath]]:
     """Yield the schema and all schemas in it, each with its path; none for a schema that is true or false.
 
-    checked   ids of schemas, which are left out with all that is in them; each one that is yielded joins them
+    seen   ids of schemas, which are left out with all that is in them; each one that is yielded joins them
     Raises FieldError where the form needs a schema, and the value is none.
     """
-    if isinstance(schema, bool) or id(schema) in checked:
+    if isinstance(schema, bool) or id(schema) in seen:
         return
     check(schema, dict, path)
-    checked.add(id(schema))
+    seen.add(id(schema))
     yield schema, path
     for name, value in schema.items():
-        where = join(path, name)
+        where = path / name
         if name in _LISTS and isinstance(value, list):
             for at, each in enumerate(value):
-                yield from _schemas(each, f"{where}[{at}]", checked)
+                yield from _schemas(each, where / at, seen)
         elif name in _ONE:
-            yield from _schemas(value, where, checked)
+            yield from _schemas(value, where, seen)
         elif name in _NAMED:
             for key, each in check(value, dict, where).items():
-                yield from _schemas(each, join(where, key), checked)
+                yield from _schemas(each, where / key, seen)
         elif name in _LISTS:
             check(value, list, where)
 
 
-def _check_types(schema: Mapping[str, Any], path: str) -> None:
+def _check_types(schema: Mapping[str, Any], path: FieldPath) -> None:
     types = schema.get("type", "object")
     if types == []:
-        raise FieldError(join(path, "type"), "the list is empty; nothing would match")
+        raise FieldError(path / "type", "the list is empty; nothing would match")
     for each in types if isinstance(types, list) else [types]:
-        check_choice(each, sorted(_TYPES), join(path, "type"))
+        check_choice(each, _TYPES, path / "type")
     required = schema.get("required", [])
-    for at, each in enumerate(check(required, list, join(path, "required"))):
-        check_text(each, f"{path}.required[{at}]")
-    if "enum" in schema and not check(schema["enum"], list, join(path, "enum")):
-        raise FieldError(join(path, "enum"), "the list is empty; nothing would match")
+    for at, each in enumerate(check(required, list, path / "required")):
+        check_text(each, path / "required" / at)
+    if "enum" in schema and not check(schema["enum"], list, path / "enum"):
+        raise FieldError(path / "enum", "the list is empty; nothing would match")
 
 
-def _check_pattern(pattern: Any, path: str) -> None:
+def _check_pattern(pattern: Any, path: FieldPath) -> None:
     if pattern is None:
         return
-    text = check_text(pattern, join(path, "pattern"))
-    if len(text) > MOST_CHARACTERS:
-        raise FieldError(join(path, "pattern"), f"longer than {MOST_CHARACTERS:,} characters")
+    if len(check_text(pattern, path)) > MOST_CHARACTERS:
+        raise FieldError(path, f"longer than {MOST_CHARACTERS:,} characters")
 
 
-def _referred(root: Mapping[str, Any], reference: Any, path: str, followed: set[str]) -> list[Any]:
+def _referred(root: Any, reference: Any, path: FieldPath, followed: set[str]) -> list[Any]:
     """Follow a reference, and those to which it leads, until a schema is found. Return what they name.
 
     followed   references that lead to a schema, which are not followed again; these join them
@@ -227,7 +240,7 @@ def _referred(root: Mapping[str, Any], reference: Any, path: str, followed: set[
     return list(seen.values())
 
 
-def resolve(root: Any, reference: str, path: str) -> Any:
+def resolve(root: Any, reference: str, path: str | FieldPath) -> Any:
     """Return the part of the schema `root` that a reference such as #/$defs/name names.
 
     Raises FieldError for a reference to another document, or to a part that does not exist.

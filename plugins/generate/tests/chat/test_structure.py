@@ -1,5 +1,6 @@
 """A response format becomes a structure within bounds, or is refused by the path of the wrong field."""
 
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -71,6 +72,16 @@ PLACE = "response_format.json_schema.schema"
         (json_schema({"anyOf": {}}), f"{PLACE}.anyOf"),
         (json_schema({"anyOf": [{"required": 3}]}), f"{PLACE}.anyOf[0].required"),
         (json_schema({"items": {"pattern": 3}}), f"{PLACE}.items.pattern"),
+        (json_schema({"patternProperties": 3}), f"{PLACE}.patternProperties"),
+        (json_schema({"patternProperties": ["a"]}), f"{PLACE}.patternProperties"),
+        (
+            json_schema({"patternProperties": {"a" * 70_000: {}}}),
+            f"{PLACE}.patternProperties",
+        ),
+        (
+            json_schema({"$ref": "#/a", "a": {"patternProperties": 3}}),
+            f"{PLACE}.$ref.patternProperties",
+        ),
         (json_schema({"pattern": "a" * 70_000}), f"{PLACE}.pattern"),
         (json_schema({"$ref": "#"}), f"{PLACE}.$ref"),
         (
@@ -124,6 +135,44 @@ def test_a_long_chain_of_references_is_followed_once(monkeypatch):
     read_response_format(json_schema({"$ref": "#/$defs/0", "$defs": {**chain, names[-1]: {}}}))
 
     assert len(calls) == len(names)
+
+
+def referring_below(name):
+    """Return a schema with many references below a long name."""
+    keys = [str(at) for at in range(3300)]
+    below = {key: {"$ref": f"#/b/{key}"} for key in keys}
+    return {"properties": {name: {"properties": below}}, "b": {key: {} for key in keys}}
+
+
+def chained(name):
+    """Return a schema with a long chain of references, each below a long name; many schemas end it."""
+    steps = {str(at): {"properties": {name: {"$ref": f"#/a/{at + 1}"}}} for at in range(1500)}
+    end = {"properties": {str(at): {} for at in range(3500)}}
+    return {"$ref": "#/a/0", "a": {**steps, "1500": end}}
+
+
+@pytest.mark.parametrize("schema", [referring_below("x" * 20_000), chained("x" * 1000)])
+def test_the_memory_for_a_check_does_not_grow_with_paths(schema):
+    tracemalloc.start()
+    try:
+        read_response_format(json_schema(schema))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < 4e6
+
+
+def test_a_long_path_is_cut_in_an_error():
+    schema = chained("x" * 1000)
+    schema["a"]["1500"]["properties"]["last"] = {"type": "colour"}
+
+    with pytest.raises(FieldError) as error:
+        read_response_format(json_schema(schema))
+
+    assert error.value.field.startswith(f"{PLACE}.$ref.properties.{'x' * 100}….$ref.properties.x")
+    assert error.value.field.endswith(f"{'x' * 100}….$ref.properties.last.type")
+    assert len(str(error.value)) < 1000
 
 
 @pytest.mark.parametrize(
