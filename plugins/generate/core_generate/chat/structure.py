@@ -260,32 +260,26 @@ def resolve(root: Any, reference: str, path: str | FieldPath) -> Any:
 
 
 def with_references_below(schema: Any, place: str) -> tuple[Any, bool]:
-    """Return a copy of a schema for use within another one, and whether the schema has references.
+    """Return a copy of a checked schema for use within another one, and whether the schema has references.
 
     place   where the copy will be in the other schema, such as #/$defs/name; each reference in the copy
             begins with it
     """
-    if not isinstance(schema, dict):
-        return schema, False
-    copy: dict[str, Any] = {}
-    any_found = False
-    for name, value in schema.items():
-        found = False
-        if name == "$ref" and isinstance(value, str):
-            copy[name], found = f"{place}{value[1:]}", True
-        elif name in _NAMED and isinstance(value, dict):
-            moved = {key: with_references_below(each, place) for key, each in value.items()}
-            copy[name] = {key: each for key, (each, _) in moved.items()}
-            found = any(has for _, has in moved.values())
-        elif name in _LISTS and isinstance(value, list):
-            parts = [with_references_below(each, place) for each in value]
-            copy[name], found = [each for each, _ in parts], any(has for _, has in parts)
-        elif name in _ONE:
-            copy[name], found = with_references_below(value, place)
-        else:
-            copy[name] = value
-        any_found = any_found or found
-    return copy, any_found
+    schemas = [each for each, _ in _every_schema(schema, FieldPath("schema"))]
+    referring = {id(each) for each in schemas if "$ref" in each}
+    return (_moved(schema, referring, place), True) if referring else (schema, False)
+
+
+def _moved(value: Any, referring: set[int], place: str) -> Any:
+    """Return a copy of a part of a schema, with `place` before the references of `referring`, ids of schemas."""
+    if isinstance(value, list):
+        return [_moved(each, referring, place) for each in value]
+    if not isinstance(value, dict):
+        return value
+    copy = {name: _moved(each, referring, place) for name, each in value.items()}
+    if id(value) in referring:
+        copy["$ref"] = f"{place}{value['$ref'][1:]}"
+    return copy
 
 
 def mismatch(structure: Structure, text: str) -> str:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from core_generate.chat import FieldError, joined, mismatch, parser_of, read_tools, with_answer
+from core_generate.chat.structure import check_schema
 from core_generate.engine import Structure
 
 pytest.importorskip("jsonschema", reason="schemas are compared with texts by jsonschema")
@@ -124,6 +125,24 @@ def test_calls_have_identifiers_that_the_template_of_the_model_takes_back(choice
         parser = parser_of(template, tools)
         (call,) = joined([*parser.feed(written), *parser.end()]).calls
         assert len(call.id) == length
+
+
+def test_references_to_places_that_are_no_keywords_are_kept_in_a_list_of_calls():
+    trees = tool(
+        "trees",
+        {
+            "type": "object",
+            "properties": {"x": {"$ref": "#/components/a"}},
+            "components": {"a": {"type": "array", "items": {"$ref": "#/components/a"}}},
+            "additionalProperties": {"const": {"$ref": "#/no/reference"}},
+        },
+    )
+    structure = read_tools([trees], "required").structure
+
+    assert mismatch(structure, text(("trees", {"x": [[], [[]]]}))) == ""
+    assert mismatch(structure, text(("trees", {"y": {"$ref": "#/no/reference"}}))) == ""
+    assert mismatch(structure, text(("trees", {"x": [[1]]})))
+    check_schema(structure.schema, "whole")  # its references lead to schemas
 
 
 def test_named_function_is_its_arguments():
