@@ -271,7 +271,10 @@ def with_references_below(schema: Any, place: str) -> tuple[Any, bool]:
 
 
 def _moved(value: Any, referring: set[int], place: str) -> Any:
-    """Return a copy of a part of a schema, with `place` before the references of `referring`, ids of schemas."""
+    """Return a copy of a part of a schema.
+
+    referring   ids of the schemas with references, before which `place` comes
+    """
     if isinstance(value, list):
         return [_moved(each, referring, place) for each in value]
     if not isinstance(value, dict):
