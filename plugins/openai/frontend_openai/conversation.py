@@ -150,7 +150,7 @@ def sampling_of(
 def prepared(
     request: ChatRequest, model: TextModel, sampling: SamplingFields
 ) -> tuple[list[InferenceRequest], Parser | None]:
-    """Return the one request to the model that core_generate.chat's makes, and the parser of its text.
+    """Return the request to the model that a ChatRequest becomes, in a list, and the parser of its text.
 
     sampling   of the request, by sampling_of
     Raises CoreError(INVALID) for what the model cannot do.
