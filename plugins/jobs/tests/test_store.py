@@ -276,10 +276,10 @@ def test_the_counts_of_files_cost_the_same_for_few_and_for_many_requests(db):
 
 def test_a_folder_with_other_tables_is_refused(tmp_path, clock):
     first = Database(tmp_path, 100 << 20, clock)
-    first._sql.execute("PRAGMA user_version = 1")
+    first._sql.execute("PRAGMA user_version = 9")
     first.close()
 
-    with pytest.raises(CoreError, match="has version 1 of the tables of jobs, this server knows 2"):
+    with pytest.raises(CoreError, match="has version 9 of the tables of jobs, this server knows 2"):
         Database(tmp_path, 100 << 20, clock)
 
 

@@ -63,8 +63,14 @@ _TABLES = (
 
 
 def create(sql: sqlite3.Connection, where: str) -> None:
-    """Create the tables that are missing. Raises CoreError(INVALID) for a file of another version."""
+    """Create the tables that are missing. Raises CoreError(INVALID) for a file of another version.
+
+    A file of version 1 without jobs of files becomes one of this version: only their table has changed.
+    """
     found = sql.execute("PRAGMA user_version").fetchone()[0]
+    if found == 1 and not _has_origins(sql):
+        sql.execute("DROP TABLE IF EXISTS origins")
+        found = 0
     if found not in (0, VERSION):
         raise invalid(
             f"'{where}' has version {found} of the tables of jobs, this server knows {VERSION}: name another "
@@ -73,3 +79,10 @@ def create(sql: sqlite3.Connection, where: str) -> None:
     for statement in _TABLES:
         sql.execute(statement)
     sql.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _has_origins(sql: sqlite3.Connection) -> bool:
+    tables = sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if "origins" not in [name for (name,) in tables]:
+        return False
+    return sql.execute("SELECT 1 FROM origins LIMIT 1").fetchone() is not None
