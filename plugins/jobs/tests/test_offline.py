@@ -213,6 +213,9 @@ def test_wrong_command_lines(command, url, tmp_path):
     assert "there is no file or folder 'nothing'" in error("m", "--input", "nothing", *out)
     assert "--rows=0" in error(*given, "--rows", 0)
     assert "each file of --input names its inputs" in error(*given, "--input-name", "x")
+    (tmp_path / "empty").mkdir()
+    empty = ("either", "--input", tmp_path / "e?pty", *out, "--input-name", "x")
+    assert "where is model 'either'?" in error(*empty)
     assert "does not answer" in error(*given, "--url", "127.0.0.1:1")
     assert command(*given, "--url", url).status == 0
     other = error("rows", "--input", tmp_path / "in.jsonl", *out, "--url", url)

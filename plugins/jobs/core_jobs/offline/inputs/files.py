@@ -76,8 +76,9 @@ class Inputs:
 
     def check_input_name(self) -> None:
         """Raise CoreError(INVALID) for an `input_name` that no file needs."""
-        files = (each for path in self.files for each in self._below(path))
-        if self.input_name and all(each.suffix.lower() in (*LINES, ".npz") for each in files):
+        files = [each for path in self.files for each in self._below(path)]
+        names = all(each.suffix.lower() in (*LINES, ".npz") for each in files)
+        if self.input_name and files and names:
             raise invalid(
                 f"--input-name={self.input_name}: each file of --input names its inputs, as JSON lines and "
                 ".npz do; leave the option out"
