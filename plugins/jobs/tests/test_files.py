@@ -207,6 +207,10 @@ LINE = b'{"data": "a"}'
             [("a.jsonl", LINE), ("input_name", None, b"data")],
             "each file names its inputs, or is in",
         ),
+        (
+            [("data", "a.png", b"a"), ("input_name", None, b"data")],
+            "each file names its inputs, or is in",
+        ),
         ([("a.jpg", b"1"), ("a.jpg", b"2")], "two files of the form are named 'a.jpg'"),
         ([("a" * 256, b"1")], "expected 1 to 255 bytes of printable characters"),
         ([("ä" * 128, b"1")], "expected 1 to 255 bytes of printable characters"),

@@ -118,6 +118,7 @@ def _fields(given: Iterable[FormPart]) -> dict[str, str]:
 def _uploads(given: Iterable[FormPart], signature: Signature, input_name: str) -> list[Upload]:
     """Return the files of a form. Raises CoreError(INVALID) for a wrong name, and for a form without any."""
     found: dict[str, Upload] = {}
+    needs_name = False
     for part in given:
         if part.file is None:
             continue
@@ -133,15 +134,15 @@ def _uploads(given: Iterable[FormPart], signature: Signature, input_name: str) -
                 f"an input: {', '.join(signature.inputs)}"
             )
         found[name] = _upload(name, part, signature, input_name)
+        needs_name |= part.name not in signature.inputs and not found[name].names_inputs
     if not found:
         raise invalid("the form has no file; expected at least one, as from curl -F file=@NAME")
-    files = list(found.values())
-    if input_name and all(each.names_inputs or each.input != input_name for each in files):
+    if input_name and not needs_name:
         raise invalid(
             f"the field 'input_name' is '{input_name}', but each file names its inputs, or is in the field "
             "of one; leave 'input_name' out"
         )
-    return files
+    return list(found.values())
 
 
 def _upload(name: str, part: FormPart, signature: Signature, input_name: str) -> Upload:
