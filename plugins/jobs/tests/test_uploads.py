@@ -7,6 +7,7 @@ import pytest
 from core_jobs.http.files import _held, _split, _unpacked_bytes
 from core_jobs.http.submission import held_by_lines, lines
 from core_jobs.job import Origin
+from core_jobs.offline.inputs import uploads
 from core_jobs.offline.inputs.fitting import fitted
 from core_jobs.offline.inputs.uploads import Upload, most_requests, request_in, split
 
@@ -69,6 +70,16 @@ def test_lines_of_a_batch_take_no_more_memory_than_is_counted():
     tracemalloc.stop()
 
     assert len(found) == 10_000 and taken <= held_by_lines(body) + 4096
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 1 << 20])
+@pytest.mark.parametrize("data", [b"", b"\n", b"\n\na\n\n\nb\n", b"a\nb", b"\nab\n\ncd\n\n"])
+def test_empty_lines_take_no_memory(monkeypatch, data, piece):
+    monkeypatch.setattr(uploads, "_PIECE", piece)
+    filled = [each for each in data.split(b"\n") if each]
+
+    assert uploads.count_filled_lines(memoryview(data)) == len(filled)
+    assert held_by_lines(data) == len(filled) * held_by_lines(b"a")
 
 
 def test_rows_are_refused_before_a_request_is_made_of_them():

@@ -12,7 +12,7 @@ from core.errors import CoreError, Kind, invalid, unsupported
 from core.tensor import Buffer
 from core_jobs.http.query import number
 from core_jobs.job import BATCH, REQUEST, Submission
-from core_jobs.offline.inputs.uploads import count_lines
+from core_jobs.offline.inputs.uploads import count_filled_lines
 from core_jobs.options import JobsOptions
 from core_jobs.running.reading import JobReader, parsing_headers
 from frontends.http.background import begin, turn
@@ -132,7 +132,7 @@ async def plain_body(server: InferenceServer, call: HttpRequest) -> Buffer:
 
 def held_by_lines(body: Buffer) -> int:
     """Return the bytes that `lines` takes beside the body. Thread-safe."""
-    return _LINE_BYTES * min(count_lines(memoryview(body)), MOST_REQUESTS)
+    return _LINE_BYTES * min(count_filled_lines(memoryview(body)), MOST_REQUESTS)
 
 
 def lines(body: Buffer) -> list[Buffer]:
