@@ -1,6 +1,7 @@
 """The input `audio` of the task "generate": its files reach an engine that supports it, and no other."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -33,23 +34,28 @@ class Hears(Engine):
         return Ended()
 
 
-class Decodes(Hears):
-    """Decodes the sounds of a prompt until its request is cancelled."""
-
-    quick = False
-    begun = threading.Event()
-    ended = threading.Event()
-
-    def generate(self, prompt, sampling, emit):
-        self.begun.set()
-        while not prompt.stopped():
-            pass
-        self.ended.set()
-        raise cancelled()
-
-
 class Deaf(Hears):
     supports = frozenset()
+
+
+@pytest.fixture
+def decodes():
+    """Return a class of engines that decode the sounds of a prompt until its request is cancelled."""
+
+    class Decodes(Hears):
+        quick = False
+        begun, ended = threading.Event(), threading.Event()
+
+        def generate(self, prompt, sampling, emit):
+            self.begun.set()
+            end = time.monotonic() + 60
+            while not prompt.stopped():
+                assert time.monotonic() < end, "the prompt is not stopped"
+                time.sleep(0.001)
+            self.ended.set()
+            raise cancelled()
+
+    return Decodes
 
 
 @pytest.fixture
@@ -122,10 +128,10 @@ def test_no_file_is_no_sound(serve):
     assert seen[0].audio == ()
 
 
-def test_an_engine_that_decodes_sound_learns_that_its_request_is_cancelled(serve):
-    served, _ = serve(Decodes)
+def test_an_engine_that_decodes_sound_learns_that_its_request_is_cancelled(serve, decodes):
+    served, _ = serve(decodes)
 
-    (found,) = served.cancelled_when(Decodes.begun, [asked(WAV)], name="m")
+    (found,) = served.cancelled_when(decodes.begun, [asked(WAV)], name="m")
 
     assert found.kind is Kind.CANCELLED
-    assert Decodes.ended.wait(60)
+    assert decodes.ended.wait(60)
