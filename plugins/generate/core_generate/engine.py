@@ -31,9 +31,10 @@ class Prompt:
     audio     files of sound, in the order of their places in the text
     suffix    text that follows the place which the engine fills in; "" if it continues the text
     adapter   name of a LoRA adapter; "" for none
-    stopped   whether the request is cancelled. An engine whose `generate` decodes images or sound asks it
-              between their parts, and before it computes anything; if so, it raises
-              `core.errors.cancelled()`
+    stopped   whether the request is cancelled; always False for a prompt without images and sound. An engine
+              whose `generate` decodes them asks it between their parts, and before it computes anything; if
+              so, it raises `core.errors.cancelled()`. One that decodes after `generate` has returned learns
+              it by `Generation.cancel`
     """
 
     text: str = ""
