@@ -65,11 +65,11 @@ def resampled(samples: Any, rate: int, stopped: Callable[[], bool] = never) -> A
     if rate == RATE:
         return samples
     block, edge = _BLOCK_S * rate, _EDGE_S * rate
-    padded = np.pad(samples, (edge, block + edge))
+    extended = np.pad(samples, (edge, block + edge))
     made = []
     for at in range(0, len(samples), block):
         _check_wanted(stopped)
-        spectrum = np.fft.rfft(padded[at : at + block + 2 * edge])
+        spectrum = np.fft.rfft(extended[at : at + block + 2 * edge])
         length = (_BLOCK_S + 2 * _EDGE_S) * RATE
         wave = np.fft.irfft(spectrum[: length // 2 + 1], length) * (RATE / rate)
         made.append(wave[_EDGE_S * RATE : -_EDGE_S * RATE].astype(np.float32))
