@@ -1,5 +1,6 @@
 """Damaged files end no process, replaced ones are loaded anew, many loads need no more memory."""
 
+import os
 import random
 import subprocess
 import sys
@@ -74,6 +75,17 @@ def test_memory_is_flat_over_a_thousand_loads(serve):
     before = mapped()
 
     assert growth_by_loads(model.served, "m", lambda: model(x=X), 1000) < 4 << 20
+    assert mapped() - before < 40
+
+
+def test_a_module_whose_file_was_touched_is_replaced(serve, tmp_path):
+    model = serve(times(2))
+    file, before = tmp_path / "models" / "m" / "1" / "model.so", mapped()
+    for second in range(50):
+        os.utime(file, (second, second))
+        model.served.load("m")
+        assert model(x=X)["output0"].tolist() == (2 * X).tolist()
+
     assert mapped() - before < 40
 
 
