@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
@@ -33,6 +34,8 @@ def main() -> int:
     parser.add_argument("--python", type=int, default=4, help="models in child processes")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if options.apart and len(os.sched_getaffinity(0)) < 2:
+        parser.error("--apart needs two processors, this program may use one; leave it out")
     if options.quiet is None:
         options.quiet = options.seconds / 10
     # SIGTERM leaves the block below, which ends the server and removes the folder.

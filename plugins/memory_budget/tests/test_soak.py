@@ -1,6 +1,10 @@
 """The proof of `make soak-memory`, shorter: 200 small models on a quarter of their memory."""
 
+import os
+import sys
+
 import pytest
+from memory_budget.__main__ import main
 from memory_budget.models import write_models
 from memory_budget.run import Disturber, soak
 
@@ -36,3 +40,14 @@ def test_loads_of_an_operator_come_after_the_request_that_began_before_them():
     found = disturber.merged(["m0", "m0"])
 
     assert found == [("m0", True), ("m1", False), ("m2", False), ("m0", True)]
+
+
+def test_loads_apart_from_the_pinned_model_need_two_processors(monkeypatch, capsys):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3})
+    monkeypatch.setattr(sys, "argv", ["memory_budget", "--apart"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert "--apart needs two processors" in capsys.readouterr().err
