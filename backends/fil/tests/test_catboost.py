@@ -155,6 +155,20 @@ def test_a_version_with_a_binary_file_needs_no_configuration(tmp_path):
     np.testing.assert_array_equal(found, EXPECTED["binary.prediction"])
 
 
+def test_a_file_of_json_needs_the_name_fil(tmp_path):
+    folder = tmp_path / "m" / "1"
+    folder.mkdir(parents=True)
+    copied("binary", "catboost_json")(folder)
+    config = folder.parent / "config.pbtxt"
+
+    with core.Server(model_repository=str(tmp_path), model_control_mode="explicit") as server:
+        config.write_text('backend: "catboost"')
+        with pytest.raises(CoreError, match=r"unable to find 'model\.cbm'"):
+            server.load("m")
+        config.write_text('backend: "fil"')
+        server.load("m")
+
+
 def test_a_checkpoint_comes_before_a_file_of_catboost(serve, forests):
     """A folder with both is served as before this backend read files of CatBoost."""
     rows, labels = forests.tumours()
