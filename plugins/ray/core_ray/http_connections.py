@@ -35,12 +35,20 @@ class HttpConnections:
             if found.is_open:
                 return found
             found.close()
-        opening = HttpConnection.to(self._host, self._port, self._secure)
-        try:
-            return await asyncio.wait_for(opening, _OPEN_S)
-        except asyncio.TimeoutError:
+        return await self._opened()
+
+    async def _opened(self) -> HttpConnection:
+        opening = asyncio.create_task(HttpConnection.to(self._host, self._port, self._secure))
+        try:  # asyncio.wait_for can lose a cancellation before Python 3.12
+            done, _ = await asyncio.wait([opening], timeout=_OPEN_S)
+        except BaseException:
+            _give_up(opening)
+            raise
+        if not done:
+            _give_up(opening)
             where = self.authority.decode()
-            raise ConnectionError(f"{where} has not answered within {_OPEN_S:g} s") from None
+            raise ConnectionError(f"{where} has not answered within {_OPEN_S:g} s")
+        return opening.result()
 
     def put_back(self, connection: HttpConnection) -> None:
         """Keep a connection whose response is complete, if it is open."""
@@ -65,6 +73,17 @@ class HttpConnections:
             self._timer = None
         while self._idle:
             self._idle.pop().close()
+
+
+def _give_up(opening: asyncio.Task[HttpConnection]) -> None:
+    """End a task that opens a connection, and close what it opens meanwhile."""
+
+    def close(ended: asyncio.Task[HttpConnection]) -> None:
+        if not ended.cancelled() and ended.exception() is None:
+            ended.result().close()
+
+    opening.cancel()
+    opening.add_done_callback(close)
 
 
 def _unchecked() -> ssl.SSLContext:
