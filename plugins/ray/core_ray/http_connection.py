@@ -37,9 +37,10 @@ class _Framing(Enum):
 class HttpConnection(asyncio.Protocol):
     """One connection, for one request after the other: `write`, then `head`, then `piece` until the last one.
 
-    is_open     whether it can take a request: neither side has closed it
+    is_open     whether it can take a request: neither side has closed it, and all that came has been read
     idle_s      when its last response ended, by the clock of the loop
-    All that waits raises ConnectionError if the server closes the connection, or sends what is not HTTP.
+    All that waits raises ConnectionError if the server closes the connection, or sends what is not HTTP, or
+    a head, a size of a chunk or trailers of more than 256 KiB.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,9 @@ class HttpConnection(asyncio.Protocol):
         self._left = 0  # bytes of the body, or of the current chunk, that are to come
         self._gap = 0  # bytes of the line end before the size of the next chunk
         self._keeps = True  # whether the server keeps the connection after this response
+        self._has_ended = False  # whether the server has sent its last byte
+        self._is_cut = False  # whether an error, or this side, has closed the connection
+        self._error: BaseException | None = None  # that closed it
         self.idle_s = 0.0
 
     @classmethod
@@ -70,8 +74,13 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._transport = None
+        self._error = exc
+        self._is_cut = self._is_cut or exc is not None
         self._writable.set()
         self._wake()
+
+    def eof_received(self) -> None:
+        self._has_ended = True  # with TLS, the transport closes only later
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -95,7 +104,9 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         transport = self._transport
-        return transport is not None and not transport.is_closing() and not self._unread
+        if transport is None or transport.is_closing():
+            return False
+        return not self._has_ended and not self._unread
 
     def write(self, head: bytes, body: bytes = b"") -> None:
         """Send a head, or a part of a body, and bytes behind it."""
@@ -111,11 +122,12 @@ class HttpConnection(asyncio.Protocol):
         """Wait until the server has read enough for the next part. Raises ConnectionError."""
         await self._writable.wait()
         if self._transport is None:
-            raise _closed()
+            raise self._closed()
 
     def close(self) -> None:
         """Close now: the server cancels a request that has no complete response."""
         if self._transport is not None:
+            self._is_cut = True
             self._transport.abort()
 
     # its response -----------------------------------------------------------------
@@ -124,7 +136,7 @@ class HttpConnection(asyncio.Protocol):
         """Return the head of the response to a request with this method."""
         while True:
             while (end := self._unread.find(_END_OF_HEAD)) < 0:
-                await self._more()
+                await self._more("a head")
             head, self._unread = self._unread[:end], self._unread[end + len(_END_OF_HEAD) :]
             found = _parsed(head)
             if found.status >= 200:
@@ -148,23 +160,21 @@ class HttpConnection(asyncio.Protocol):
         """Return the next bytes of the body, all that have come, and whether they are its last ones."""
         while True:
             found, is_last = self._take()
-            if self._reading_paused and self._transport is not None:
-                self._reading_paused = False
-                self._transport.resume_reading()
+            self._resume_reading()
             if is_last:
                 self.idle_s = self._loop.time()
                 if not self._keeps:
                     self.close()
             if found or is_last:
                 return found, is_last
-            await self._more()
+            await self._more("the size of a chunk, or trailers,")
 
     def _take(self) -> tuple[bytes, bool]:
         if self._framing is _Framing.CHUNKS:
             return self._take_chunks()
         if self._framing is _Framing.UNTIL_CLOSE:
             found, self._unread = self._unread, b""
-            return found, self._transport is None
+            return found, self._transport is None and not self._is_cut
         found, self._unread = self._unread[: self._left], self._unread[self._left :]
         self._left -= len(found)
         return found, self._left == 0
@@ -179,6 +189,11 @@ class HttpConnection(asyncio.Protocol):
                 self._left -= len(part)
                 if self._left:
                     break
+            behind = data[at : at + self._gap]
+            if not _END_OF_LINE.startswith(behind):
+                raise ConnectionError(
+                    f"the HTTP port has sent {behind!r} behind a chunk: expected the end of a line"
+                )
             line_end = data.find(_END_OF_LINE, at + self._gap)
             if line_end < 0:
                 break
@@ -192,15 +207,35 @@ class HttpConnection(asyncio.Protocol):
         self._unread = data[at:]
         return b"".join(parts), is_last
 
-    async def _more(self) -> None:
-        """Wait for more bytes, or for the end of a body that ends with its connection."""
+    async def _more(self, unread: str) -> None:
+        """Wait for more bytes, or for the end of a body that ends with its connection.
+
+        unread   what the bytes that are not taken are a part of, for an error
+        """
+        if len(self._unread) > _MOST_UNREAD:
+            raise ConnectionError(
+                f"the HTTP port has sent {unread} of more than {_MOST_UNREAD // 1024} KiB"
+            )
         if self._transport is None:
-            raise _closed()
+            raise self._closed()
+        self._resume_reading()
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
         finally:
             self._waiter = None
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def _closed(self) -> ConnectionError:
+        made = ConnectionError(
+            "the HTTP port has closed the connection before its response was complete"
+        )
+        made.__cause__ = self._error
+        return made
 
 
 def _parsed(head: bytes) -> ResponseHead:
@@ -219,9 +254,3 @@ def _number(text: bytes, base: int) -> int:
     if not text or text.strip(b"0123456789abcdefABCDEF"[: 10 if base == 10 else None]):
         raise ConnectionError(f"the HTTP port has sent {text[:80]!r}: expected a number")
     return int(text, base)
-
-
-def _closed() -> ConnectionError:
-    return ConnectionError(
-        "the HTTP port has closed the connection before its response was complete"
-    )

@@ -47,11 +47,7 @@ async def asked(connection, method="GET"):
     """Send a request; return status, fields and body of its response."""
     connection.write(f"{method} / HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     head = await connection.head(method)
-    body, is_last = b"", False
-    while not is_last:
-        piece, is_last = await connection.piece()
-        body += piece
-    return head.status, dict(head.fields), body
+    return head.status, dict(head.fields), await body_of(connection)
 
 
 def answered(*parts, method="GET", stays=False):
@@ -67,6 +63,36 @@ def answered(*parts, method="GET", stays=False):
                 connection.close()
 
     return asyncio.run(run())
+
+
+class Transport(asyncio.Transport):
+    """The transport of a connection whose bytes a test gives it."""
+
+    reads = True
+
+    def is_closing(self):
+        return False
+
+    def pause_reading(self):
+        self.reads = False
+
+    def resume_reading(self):
+        self.reads = True
+
+
+def connected():
+    """Return a connection with such a transport."""
+    made = HttpConnection()
+    made.connection_made(Transport())
+    return made
+
+
+async def body_of(connection):
+    body, is_last = b"", False
+    while not is_last:
+        piece, is_last = await connection.piece()
+        body += piece
+    return body
 
 
 def test_a_connection_on_the_loop_of_uvloop_is_read():
@@ -94,32 +120,41 @@ def test_a_body_of_known_length_ends_with_it():
 
 @pytest.mark.parametrize("at", range(1, len(CHUNKS)))
 def test_chunks_are_joined_wherever_the_bytes_are_cut(at):
-    class Transport(asyncio.Transport):
-        def is_closing(self):
-            return False
-
     async def run():
-        connection = HttpConnection()
-        connection.connection_made(Transport())
+        connection = connected()
         reading = asyncio.create_task(asked_of_bytes(connection))
         for part in (CHUNKS[:at], CHUNKS[at:]):
             connection.data_received(part)
             await asyncio.sleep(0)
-        return *await asyncio.wait_for(reading, 20), connection.is_open
+        return await asyncio.wait_for(reading, 20), connection.is_open
 
     async def asked_of_bytes(connection):
         await connection.head("GET")
-        body, is_last = b"", False
-        while not is_last:
-            piece, is_last = await connection.piece()
-            body += piece
-        return (body,)
+        return await body_of(connection)
 
     assert asyncio.run(run()) == (b"abc\r\nde", True)
 
 
 def test_a_body_without_a_length_ends_with_its_connection():
     assert answered(OK + b"\r\nab", b"c")[2:] == (b"abc", False)
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_a_body_without_a_length_that_is_cut_is_an_error(reset):
+    async def run():
+        connection = connected()
+        connection.data_received(OK + b"\r\nab")
+        await connection.head("GET")
+        if reset:
+            connection.connection_lost(ConnectionResetError())
+        else:  # this side closes, as after an error of the request
+            connection._transport.abort = lambda: connection.connection_lost(None)
+            connection.close()
+        await asyncio.wait_for(body_of(connection), 20)
+
+    with pytest.raises(ConnectionError, match="before its response was complete") as raised:
+        asyncio.run(run())
+    assert isinstance(raised.value.__cause__, ConnectionResetError) is reset
 
 
 @pytest.mark.parametrize(
@@ -148,6 +183,8 @@ def test_an_interim_response_is_skipped():
         (OK + b"Content-Length: -1\r\n\r\n", "expected a number"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "expected a number"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n-3\r\n", "expected a number"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcd", "expected the end of a line"),
+        (CHUNKS.replace(b"abc\r\n", b"abc\r0"), "expected the end of a line"),
         (OK + b"Content-Length: 5\r\n\r\nab", "before its response was complete"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nab", "before its response was complete"),
         (b"HTTP/1.1 200", "before its response was complete"),
@@ -157,6 +194,46 @@ def test_an_interim_response_is_skipped():
 def test_a_response_that_is_cut_or_malformed_is_an_error(answer, reason):
     with pytest.raises(ConnectionError, match=reason):
         answered(answer)
+
+
+@pytest.mark.parametrize(
+    "begin, what",
+    [
+        (OK + b"X: ", "a head"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n3;", "the size of a chunk"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nT: ", "trailers"),
+    ],
+)
+def test_what_has_no_end_is_an_error(begin, what):
+    with pytest.raises(ConnectionError, match=rf"{what}.* of more than 256 KiB"):
+        answered(begin, *[b"a" * 40_000] * 20, stays=True)
+
+
+def test_a_large_interim_response_does_not_stop_the_reading():
+    long = b"X: " + b"a" * 200_000
+
+    async def run():
+        connection = connected()
+        transport = connection._transport
+        reading = asyncio.create_task(connection.head("GET"))
+        connection.data_received(b"HTTP/1.1 100 Continue\r\n" + long + b"\r\n\r\n" + OK + long)
+        assert not transport.reads
+        await asyncio.sleep(0)
+        assert transport.reads
+        connection.data_received(b"\r\n\r\n")
+        return await asyncio.wait_for(reading, 20)
+
+    assert asyncio.run(run()).status == 200
+
+
+def test_a_connection_whose_server_has_sent_its_last_byte_is_not_used():
+    async def run():
+        connection = connected()
+        assert connection.is_open
+        connection.eof_received()
+        return connection.is_open
+
+    assert not asyncio.run(run())
 
 
 def test_a_connection_is_used_again_unless_its_server_closes_it():
