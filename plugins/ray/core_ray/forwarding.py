@@ -50,7 +50,12 @@ class HttpForwarder:
         self._connections = HttpConnections(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request. Raises OSError if the server does not answer."""
+        """Answer one HTTP request.
+
+        Raises ValueError if its head has a length that is no number, or the end of a line within a field;
+        ConnectionError if the client leaves before the end of the request, or the server before that of the
+        response; another OSError if the port of the server cannot be reached.
+        """
         body = RequestBody(dict(scope["headers"]), receive)
         first = await body.begin()
         head = self._head(scope, body)
@@ -59,8 +64,10 @@ class HttpForwarder:
         rest = asyncio.create_task(body.write_rest(connection)) if body.has_more else None
         try:
             await _answer(connection, scope["method"], send)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if body.error is not None and isinstance(error, OSError):
+                raise body.error from error  # that closed the connection
             raise
         finally:
             if rest is not None:
@@ -129,12 +136,14 @@ class RequestBody:
     length        in bytes; None if only its end tells it
     is_declared   whether the client has sent a length
     has_more      whether a part of it is still to be written
+    error         why `write_rest` has closed the connection
     """
 
     def __init__(self, fields: dict[bytes, bytes], receive: Receive):
         self._receive = receive
         self.is_declared = b"content-length" in fields
         self.has_more = False
+        self.error: Exception | None = None
         self.length: int | None = None
         if b"transfer-encoding" not in fields:
             self.length = int(fields.get(b"content-length", b"0"))
@@ -155,7 +164,7 @@ class RequestBody:
         return self._framed(part)
 
     async def write_rest(self, connection: HttpConnection) -> None:
-        """Write the other parts as they come. If that fails, close the connection: its reader raises."""
+        """Write the other parts as they come. If that fails, set `error` and close: the reader raises."""
         try:
             while self.has_more:
                 message = await self._receive()
@@ -168,7 +177,8 @@ class RequestBody:
                 connection.write(part)
                 self.has_more = not is_last
                 await connection.written()
-        except Exception:
+        except Exception as error:
+            self.error = error
             connection.close()
 
     def _framed(self, part: bytes) -> bytes:

@@ -322,11 +322,14 @@ def test_a_line_end_in_a_header_is_refused(server, value):
         pass_on(server, Exchange("GET", "/v2", headers=[(b"x-a", value)]))
 
 
-@pytest.mark.parametrize("pieces", [[b"ab", b"c"], [b"ab", b"cdefg"]])
-def test_a_body_that_is_not_as_long_as_declared_is_an_error(server, pieces):
+@pytest.mark.parametrize(
+    "pieces, reason",
+    [([b"ab", b"c"], "left before the end"), ([b"ab", b"cdefg"], "more than the length")],
+)
+def test_a_body_that_is_not_as_long_as_declared_is_an_error(server, pieces, reason):
     headers = [(b"content-length", b"6")]
 
-    with pytest.raises(ConnectionError):
+    with pytest.raises(ConnectionError, match=f"the client has .*{reason}"):
         pass_on(server, Exchange("POST", "/v2/models/double/infer", pieces, headers))
 
 
@@ -336,7 +339,20 @@ def test_a_client_that_leaves_within_its_body_is_an_error(server):
     )
     exchange._in[1] = {"type": "http.disconnect"}
 
-    with pytest.raises(ConnectionError):
+    with pytest.raises(ConnectionError, match="the client has left before the end"):
+        pass_on(server, exchange)
+
+
+def test_an_error_of_serve_while_a_body_is_read_is_raised(server):
+    exchange = Exchange("POST", "/v2/models/double/infer", [b"ab", b"cd"], CHUNKED)
+
+    async def receive():
+        if len(exchange._in) == 1:
+            raise RuntimeError("the queue of Serve is closed")
+        return exchange._in.pop(0)
+
+    exchange.receive = receive
+    with pytest.raises(RuntimeError, match="queue of Serve"):
         pass_on(server, exchange)
 
 
@@ -356,6 +372,36 @@ def test_a_refusal_before_the_end_of_a_body_is_passed_on():
 
     assert exchange.status in (400, 413)
     assert "1000" in exchange.json["error"]
+
+
+def test_a_connection_with_a_part_of_a_body_is_not_used_again():
+    opened = []
+
+    async def answer(reader, writer):
+        opened.append(writer)
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async def run():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            forwarder = HttpForwarder(f"http://127.0.0.1:{port}")
+            cut = Exchange("POST", "/v2", [b"ab", b"cdef"], [(b"content-length", b"6")])
+            first = [cut._in[0]]
+
+            async def receive():
+                return first.pop() if first else await asyncio.Event().wait()
+
+            await forwarder(cut.scope, receive, cut.send)
+            whole = Exchange("GET", "/v2")
+            await forwarder(whole.scope, whole.receive, whole.send)
+            forwarder.close()
+            for each in opened:
+                each.close()
+            return cut.status, whole.status
+
+    assert asyncio.run(asyncio.wait_for(run(), 20)) == (200, 200)
+    assert len(opened) == 2
 
 
 def test_requests_of_one_client_after_the_other_share_a_connection(server):
