@@ -32,6 +32,7 @@ export function captures(main) {
       const running = nameOf(found);
       const shown = state.name;
       if (before !== key(found) && running) state.begun = running;
+      if (state.replay && state.begun !== running) state.begun = ""; // it has ended beside the replay: the page stays
       if (state.begun && !state.replay && found.captures.some((each) => each.name === state.begun)) Object.assign(state, { name: state.begun, begun: "", model: "", chosen: "", records: null });
       if (!found.captures.some((each) => each.name === state.name)) Object.assign(state, { name: found.captures[0]?.name || "", model: "", chosen: "", records: null });
       if (state.replay && state.name !== shown) stop_replay();
