@@ -131,7 +131,7 @@ def count_filled_lines(data: memoryview) -> int:
     for at in range(0, data.nbytes, _PIECE):
         piece = before + data[at : at + _PIECE]
         is_end = np.frombuffer(piece, np.uint8) == ord("\n")
-        found += np.count_nonzero(is_end[:-1] & ~is_end[1:])
+        found += int(np.count_nonzero(is_end[:-1] & ~is_end[1:]))
         before = piece[-1:]
     return found
 
