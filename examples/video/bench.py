@@ -9,7 +9,9 @@ Compares the server of serve.py with loop.py, the same work by hand. Cameras of 
               the frames
     latency   one video, in turn: from when the camera sends a frame until its tracks are here
 
-It takes about five minutes, and nothing else should run.
+At the end it prints a table in Markdown. The status is 1 if the server's videos by CPU time are fewer than
+--least of the loop's, or if the server adds more than --most-ms to the median latency. It takes about five
+minutes, and nothing else should run.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import camera
 import make_film
@@ -61,6 +63,13 @@ class Trial:
     share: float
     cpu_ms: float
     late_ms: list[float]
+
+
+class Pair(NamedTuple):
+    """A figure of the server and of the loop."""
+
+    server: float
+    loop: float
 
 
 class Bench:
@@ -136,20 +145,15 @@ def allowed(cpu_ms: float) -> float:
     return 1000 / RATE / cpu_ms
 
 
-def compare_cpu(bench: Bench, streams: int, rounds: int) -> dict[str, float]:
-    """Print and return the CPU time per frame, the median of the rounds."""
+def compare_cpu(bench: Bench, streams: int, rounds: int) -> Pair:
+    """Print the CPU time per frame of each round; return the medians, in ms."""
     found: dict[str, list[float]] = {"server": [], "loop": []}
     for number in range(rounds):
         for who in ("server", "loop") if number % 2 == 0 else ("loop", "server"):
             trial = bench.trial(who, streams)
             found[who].append(trial.cpu_ms)
             print(f"  {who}: {trial.cpu_ms:.2f} ms, {trial.share:.1%} of the frames", flush=True)
-    medians = {who: statistics.median(each) for who, each in found.items()}
-    ratio = medians["loop"] / medians["server"]
-    for who, value in medians.items():
-        print(f"{who}: {value:.2f} ms of CPU per frame, {allowed(value):.1f} videos on one core")
-    print(f"the server's videos divided by the loop's: {ratio:.3f}", flush=True)
-    return medians
+    return Pair(*map(statistics.median, found.values()))
 
 
 def carried(bench: Bench, who: str, expected: float) -> int:
@@ -168,17 +172,70 @@ def carried(bench: Bench, who: str, expected: float) -> int:
     return streams
 
 
-def compare_latency(bench: Bench, rounds: int) -> None:
-    """Print how late tracks are, and what the server adds."""
+def compare_latency(bench: Bench, rounds: int) -> tuple[Pair, Pair]:
+    """Return how late tracks are, in ms: the median, and what 99 % are below."""
     found: dict[str, list[float]] = {"server": [], "loop": []}
     for _ in range(rounds):
         for who, late in found.items():
             late += bench.trial(who, 1).late_ms
-    middle = {who: statistics.median(late) for who, late in found.items()}
-    last = {who: sorted(late)[int(0.99 * len(late))] for who, late in found.items()}
-    for who in found:
-        print(f"{who}: {middle[who]:.1f} ms from frame to tracks, 99 % within {last[who]:.1f} ms")
-    print(f"the server adds {middle['server'] - middle['loop']:.1f} ms")
+    return (
+        Pair(*map(statistics.median, found.values())),
+        Pair(*(sorted(late)[int(0.99 * len(late))] for late in found.values())),
+    )
+
+
+def table(cpu: Pair, most: Pair | None, middle: Pair, last: Pair) -> str:
+    """Return what was measured, in Markdown. `most` are the videos that were carried; None for not tried."""
+    rows = [
+        ("", "server", "loop", "server and loop"),
+        ("---", "---", "---", "---"),
+        ("CPU time per frame", f"{cpu.server:.2f} ms", f"{cpu.loop:.2f} ms", ""),
+        (
+            "videos on one core, by CPU time",
+            f"{allowed(cpu.server):.1f}",
+            f"{allowed(cpu.loop):.1f}",
+            f"{ratio(cpu):.3f}",
+        ),
+        (
+            "from frame to tracks, median",
+            f"{middle.server:.1f} ms",
+            f"{middle.loop:.1f} ms",
+            f"{added_ms(middle):+.1f} ms",
+        ),
+        (
+            "from frame to tracks, 99 % within",
+            f"{last.server:.1f} ms",
+            f"{last.loop:.1f} ms",
+            f"{added_ms(last):+.1f} ms",
+        ),
+    ]
+    if most is not None:
+        rows.insert(4, ("videos carried on one core", f"{most.server:g}", f"{most.loop:g}", ""))
+    return "\n".join(f"| {' | '.join(row)} |".replace("  ", " ") for row in rows)
+
+
+def ratio(cpu: Pair) -> float:
+    """Return the server's videos on one core divided by the loop's."""
+    return cpu.loop / cpu.server
+
+
+def added_ms(late: Pair) -> float:
+    """Return what the server adds to a latency."""
+    return late.server - late.loop
+
+
+def missed(cpu: Pair, middle: Pair, least: float, most_ms: float) -> list[str]:
+    """Return a sentence for each bound that does not hold."""
+    found = []
+    if ratio(cpu) < least:
+        found.append(
+            f"the server's videos on one core are {ratio(cpu):.3f} of the loop's; --least expects {least:g}"
+        )
+    if added_ms(middle) > most_ms:
+        found.append(
+            f"the server adds {added_ms(middle):.1f} ms from frame to tracks; --most-ms allows {most_ms:g}"
+        )
+    return found
 
 
 def main() -> None:
@@ -187,17 +244,27 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6, help="of each measurement")
     parser.add_argument("--skip-carried", action="store_true")
+    parser.add_argument(
+        "--least", type=float, default=0.95, help="of the loop's videos on one core"
+    )
+    parser.add_argument("--most-ms", type=float, default=10, help="that the server adds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), given.seconds)
         print(f"CPU, {given.streams} videos")
-        medians = compare_cpu(bench, given.streams, given.rounds)
+        cpu = compare_cpu(bench, given.streams, given.rounds)
+        most = None
         if not given.skip_carried:
             print("carried, one core")
-            most = {who: carried(bench, who, allowed(each)) for who, each in medians.items()}
-            print(f"carried: {most['server']} by the server, {most['loop']} by the loop")
+            most = Pair(
+                carried(bench, "server", allowed(cpu.server)),
+                carried(bench, "loop", allowed(cpu.loop)),
+            )
         print("latency, one video", flush=True)
-        compare_latency(bench, given.rounds)
+        middle, last = compare_latency(bench, given.rounds)
+    print(f"\n{table(cpu, most, middle, last)}\n", flush=True)
+    if problems := missed(cpu, middle, given.least, given.most_ms):
+        sys.exit("\n".join(problems))
 
 
 if __name__ == "__main__":

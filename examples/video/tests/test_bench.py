@@ -1,4 +1,4 @@
-"""The search of bench.py for the number of videos that one core carries."""
+"""bench.py: its search for the number of videos that one core carries, its bounds and its table."""
 
 from types import SimpleNamespace
 
@@ -26,3 +26,57 @@ def test_no_number_of_videos_is_measured_twice(expected, most, tried):
 
     assert bench.carried(SimpleNamespace(trial=trial), "server", expected) == most
     assert asked == tried
+
+
+@pytest.mark.parametrize(
+    ("cpu", "middle", "told"),
+    [
+        ((10.0, 9.5), (30.0, 20.0), []),
+        ((10.0, 9.4), (20.0, 30.0), ["the server's videos on one core are 0.940 of the loop's"]),
+        (
+            (9.0, 9.0),
+            (30.2, 20.0),
+            ["the server adds 10.2 ms from frame to tracks; --most-ms allow"],
+        ),
+        ((9.0, 8.0), (31.0, 20.0), ["--least expects 0.95", "the server adds 11.0 ms"]),
+    ],
+)
+def test_each_bound_that_does_not_hold_is_told(cpu, middle, told):
+    import bench
+
+    found = bench.missed(bench.Pair(*cpu), bench.Pair(*middle), least=0.95, most_ms=10)
+
+    assert len(found) == len(told)
+    assert all(part in text for part, text in zip(told, found, strict=True))
+
+
+def measured(monkeypatch, cpu_ms, late_ms):
+    """Let bench.py measure these figures of the server; those of the loop are 8 ms of CPU and 20 ms."""
+    import bench
+
+    server = bench.Trial(1.0, cpu_ms, [late_ms])
+    trial = {"server": server, "loop": bench.Trial(1.0, 8.0, [20.0])}
+    made = SimpleNamespace(trial=lambda who, streams: trial[who])
+    monkeypatch.setattr(bench, "Bench", lambda folder, seconds: made)
+    monkeypatch.setattr("sys.argv", ["bench.py", "--skip-carried"])
+    return bench
+
+
+def test_the_status_is_0_within_the_bounds_and_the_table_is_markdown(monkeypatch, capsys):
+    measured(monkeypatch, cpu_ms=8.0, late_ms=21.5).main()
+
+    assert capsys.readouterr().out.split("\n\n")[1].splitlines() == [
+        "| | server | loop | server and loop |",
+        "| --- | --- | --- | --- |",
+        "| CPU time per frame | 8.00 ms | 8.00 ms | |",
+        "| videos on one core, by CPU time | 5.0 | 5.0 | 1.000 |",
+        "| from frame to tracks, median | 21.5 ms | 20.0 ms | +1.5 ms |",
+        "| from frame to tracks, 99 % within | 21.5 ms | 20.0 ms | +1.5 ms |",
+    ]
+
+
+def test_the_status_is_1_outside_a_bound(monkeypatch):
+    with pytest.raises(SystemExit, match=r"the server adds 12\.0 ms") as ended:
+        measured(monkeypatch, cpu_ms=8.0, late_ms=32.0).main()
+
+    assert ended.value.code not in (0, None)
