@@ -247,24 +247,40 @@ def test_a_silent_server_is_an_error_after_the_timeout(listener, ask):
         ask("impatient", f"http://127.0.0.1:{port}/x")
 
 
+def seconds_to_a_frame(ask, data, begin):
+    """Return the time from `begin` until a film has been opened, and one frame of it is here."""
+    assert len(ask("web", data, frames=1)) == 1
+    return time.monotonic() - begin
+
+
+def assert_freed_within_100_ms(took, alone):
+    """Compare the time to a frame after a cancelled request with that of a free decoder.
+
+    A machine that does other work delays both alike. `pytest -rP` shows the times.
+    """
+    for name, times in (("cancelled, then a frame", took), ("a frame alone", alone)):
+        print(f"{name}: {', '.join(f'{1000 * each:.0f}' for each in sorted(times))} ms")
+    assert median(took) < 0.1 + 2 * median(alone)
+
+
 @pytest.mark.parametrize("scheme", ["http", "https", "rtsp"])
 def test_a_cancelled_request_frees_its_decoder_within_100_ms(
     listener, server, ask, stream, film50, scheme
 ):
     """The source says nothing. The model has one decoder, so its next answer shows when that is free."""
     url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/x"
-    took = []
-    for _ in range(5):
+    took, alone = [], []
+    for _ in range(7):
         waiting = stream("web", url)
         connection, _ = listener.accept()
         connection.recv(1)  # of the request, or of the TLS handshake
         begin = time.monotonic()
         waiting.close()
-        assert len(ask("web", film50, frames=1)) == 1
-        took.append(time.monotonic() - begin)
+        took.append(seconds_to_a_frame(ask, film50, begin))
         connection.close()
+        alone.append(seconds_to_a_frame(ask, film50, time.monotonic()))
 
-    assert min(took) < 0.1 and median(took) < 1
+    assert_freed_within_100_ms(took, alone)
 
 
 def test_a_cancelled_request_frees_a_decoder_that_is_at_work_within_100_ms(
@@ -284,15 +300,15 @@ def test_a_cancelled_request_frees_a_decoder_that_is_at_work_within_100_ms(
             sent.append(len(data))
 
     site.pages["/cam"] = page
-    took = []
-    for _ in range(5):
+    took, alone = [], []
+    for _ in range(7):
         sent.clear()
         waiting = stream("web", f"{site.url}/cam", every=1_000_000, policy="all")
         next(waiting)
         eventually(lambda: sum(sent) > 8e6)  # more than waits in sockets: it decodes
         begin = time.monotonic()
         waiting.close()
-        assert len(ask("web", film50, frames=1)) == 1
-        took.append(time.monotonic() - begin)
+        took.append(seconds_to_a_frame(ask, film50, begin))
+        alone.append(seconds_to_a_frame(ask, film50, time.monotonic()))
 
-    assert min(took) < 0.1 and median(took) < 1
+    assert_freed_within_100_ms(took, alone)
