@@ -1,5 +1,6 @@
 """A client of KEDA's protocol, and the server that it scales, over real gRPC."""
 
+import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -7,11 +8,42 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
+from conformance.launcher import Launcher
+from conformance.model import Model
 from core_keda import messages
 
 import core
+from frontends.shared.access.tokens import line_of
 
 SERVICE = "/externalscaler.ExternalScaler/"
+INFER = "/inference.GRPCInferenceService/ModelInfer"
+
+WAITS = """
+import time
+from pathlib import Path
+
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    \"\"\"Answers when a file `open` lies beside it.\"\"\"
+
+    def execute(self, requests):
+        while not Path(__file__).with_name("open").exists():
+            time.sleep(0.02)
+        tensors = [pb_utils.get_input_tensor_by_name(each, "x") for each in requests]
+        found = [pb_utils.Tensor("y", each.as_numpy()) for each in tensors]
+        return [pb_utils.InferenceResponse([each]) for each in found]
+"""
+WAITS_CONFIG = """
+backend: "python"
+input [{ name: "x" data_type: TYPE_INT32 dims: [1] }]
+output [{ name: "y" data_type: TYPE_INT32 dims: [1] }]
+"""
+BODY = {"inputs": [{"name": "x", "datatype": "INT32", "shape": [1], "data": [1]}]}
+SENT = (
+    16  # over connections of their own: both of two workers get some, but for once in 30,000 runs
+)
 
 
 class Keda:
@@ -198,3 +230,67 @@ def test_the_option_turns_it_off(gated):
             Keda(channel).is_active()
 
     assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+@contextlib.contextmanager
+def guarded(folder, *categories):
+    """Yield a channel without a token to a server that wants one, but for calls of these categories."""
+    tokens = folder / "tokens"
+    tokens.write_text(line_of("client", ["infer"], "secret"))
+    with core.Server(auth_tokens=str(tokens), auth_open=list(categories)) as server:
+        port = server.serve(grpc_port=0)["grpc"]
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield channel
+
+
+def test_with_tokens_keda_reads_what_is_open_to_all(tmp_path):
+    with guarded(tmp_path, "health", "metrics") as channel:
+        keda = Keda(channel)
+
+        assert (keda.value(), keda.is_active(), next(keda.stream())) == (0, False, False)
+        with pytest.raises(grpc.RpcError) as error:
+            channel.unary_unary(INFER)(b"", timeout=20)
+
+    assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("name", ["is_active", "spec", "value"])
+def test_with_tokens_keda_is_refused_where_nothing_else_is_open(tmp_path, name):
+    with guarded(tmp_path, "health") as channel, pytest.raises(grpc.RpcError) as error:
+        getattr(Keda(channel), name)()
+
+    assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.fixture
+def two_workers(pytestconfig):
+    """A server of two workers with the model `waits`."""
+    pytest.importorskip("core_workers")
+    pytest.importorskip("backend_python")
+    launcher = Launcher(pytestconfig)
+    launcher.kind = "core"
+    try:
+        model = Model("waits", "plain", config=WAITS_CONFIG, files={"1/model.py": WAITS})
+        yield launcher.start([model], "--workers=2")
+    finally:
+        launcher.stop_all(wait=True)
+
+
+def in_flight(address):
+    """Return the value over a connection of its own, which may reach any worker."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(address, options=options) as channel:
+        return Keda(channel, model="waits", signal="in_flight", target="1").value()
+
+
+def test_an_answer_covers_all_workers(two_workers):
+    with ThreadPoolExecutor(SENT) as threads:
+        replies = [threads.submit(two_workers.infer, "waits", BODY) for _ in range(SENT)]
+        try:
+            until(lambda: in_flight(two_workers.grpc_address) == SENT)
+            found = {in_flight(two_workers.grpc_address) for _ in range(8)}
+        finally:
+            (two_workers.repository / "waits" / "1" / "open").touch()
+
+    assert found == {SENT}
+    assert {each.result().status for each in replies} == {200}
