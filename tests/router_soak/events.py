@@ -20,22 +20,22 @@ DRAINED_S = 30.0  # in which a drained server is idle
 class Events:
     """Changes of one fleet, in random order. Loop thread.
 
-    done     how often each has happened
+    done     how often each has happened, also those that have not
     failed   those that did not do what they must
     """
 
     def __init__(self, router: Router, servers: list[Server], windows: Windows, seed: int) -> None:
-        self.done: Counter[str] = Counter()
+        self._every = [self.kill, self.end, self.drain, self.load_again, self.unload_on_one]
+        self.done = Counter({each.__name__: 0 for each in self._every})
         self.failed: list[str] = []
         self._router, self._servers, self._windows = router, servers, windows
         self._chosen = random.Random(seed)
 
     async def run(self, end_s: float) -> None:
         """Have things happen until that time of the monotonic clock."""
-        every = [self.kill, self.end, self.drain, self.load_again, self.unload_on_one]
         while time.monotonic() < end_s:
-            self._chosen.shuffle(every)
-            for each in every:
+            self._chosen.shuffle(self._every)
+            for each in self._every:
                 await asyncio.sleep(self._chosen.uniform(*PAUSE_S))
                 if time.monotonic() >= end_s:
                     return
