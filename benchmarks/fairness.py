@@ -1,7 +1,8 @@
 """Measure what a flood costs another caller: python -m benchmarks.fairness [--seconds S]
 
 Runs examples/fairness/flood.py against a server without fair shares, and against one with them. The exit
-status is 1 if, with fair shares, the p99 of the light caller beside the flood is more than twice that alone.
+status is 1 if, with fair shares, the p99 of the light caller beside the flood is more than twice that alone,
+or if it is not without them: then the flood was no flood.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "fairness"
 START_S = STOP_S = 30.0
-FLAGS = {"in order of arrival": (), "fair shares": ("--fair=*", "--fair-header=x-user")}
+ARRIVAL, FAIR = "in order of arrival", "fair shares"
+FLAGS = {ARRIVAL: (), FAIR: ("--fair=*", "--fair-header=x-user")}
+MOST = 2.0  # times that the p99 beside the flood is as long as alone, with fair shares
 
 
 @contextmanager
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fairness")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each of four measurements")
     seconds = parser.parse_args(arguments).seconds
-    ratio = 0.0
+    ratios = {}
     for name, flags in FLAGS.items():
         with _server(flags) as address:
             done = subprocess.run(
@@ -66,13 +69,28 @@ def main(arguments: Sequence[str]) -> int:
                 capture_output=True,
                 text=True,
             )
-        if done.stderr:
-            sys.exit(done.stderr)
+        if done.stderr or done.returncode not in (0, 1):
+            sys.exit(f"{name}: flood.py ended with {done.returncode}: {done.stderr}")
         print(f"{name}:\n{done.stdout}")
         found = re.search(r"([0-9.]+) times", done.stdout)
         assert found is not None
-        ratio = float(found[1])
-    return int(ratio > 2)
+        ratios[name] = float(found[1])
+    wrong = problems(ratios)
+    for each in wrong:
+        print(f"PROBLEM {each}")
+    return int(bool(wrong))
+
+
+def problems(ratios: Mapping[str, float]) -> list[str]:
+    """Return what the ratios of the p99 beside a flood to that alone show wrong; empty if nothing."""
+    found = []
+    if (fair := ratios[FAIR]) > MOST:
+        found.append(f"{FAIR}: {fair:.2f} times that alone, expected {MOST:g} at most")
+    if (unfair := ratios[ARRIVAL]) <= MOST:
+        found.append(
+            f"{ARRIVAL}: {unfair:.2f} times that alone, expected more than {MOST:g}: the flood was no flood"
+        )
+    return found
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Shows what a flood costs another caller: python examples/fairness/flood.py [HOST:PORT] [SECONDS]
 
 `alice` sends a request now and then, for 5 seconds: alone, then while `bob` keeps 64 requests in flight. The
-header x-user names both. Exits with 1 if alice's p99 grows to more than twice what it is alone.
+header x-user names both. Exits with 1 if alice's p99 grows to more than twice what it is alone, with 2 if a
+request fails or bob has no answers: then the times say nothing.
 
 The server: core-serve --model-repository=examples/fairness/models --fair='*' --fair-header=x-user
 Without --fair, alice waits behind all requests of bob. It needs only the standard library.
@@ -20,6 +21,10 @@ CLIENTS = 64
 BODY = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1.5]}]})
 
 
+class Failed(Exception):
+    """A request without an answer of status 200."""
+
+
 class Client:
     """A connection of one caller."""
 
@@ -28,14 +33,14 @@ class Client:
         self._connection = http.client.HTTPConnection(ADDRESS)
 
     def ask(self):
-        """Send a request; return the seconds until its answer."""
+        """Send a request; return the seconds until its answer. Raises Failed, and OSError without one."""
         begun = time.perf_counter()
         headers = {"x-user": self._user, "Content-Type": "application/json"}
         self._connection.request("POST", "/v2/models/score/infer", BODY, headers)
         with self._connection.getresponse() as answer:
             text = answer.read()
             if answer.status != 200:
-                sys.exit(f"{self._user}: {answer.status} {text.decode()}")
+                raise Failed(f"{self._user}: {answer.status} {text.decode()}")
         return time.perf_counter() - begun
 
 
@@ -50,29 +55,39 @@ def light():
     return found[len(found) // 2], found[int(len(found) * 0.99)]
 
 
-def flood(until, counts):
-    """Send requests of bob, one after the other."""
+def flood(until, counts, errors):
+    """Send requests of bob, one after the other, until one fails."""
     client = Client("bob")
-    while not until.is_set():
-        client.ask()
-        counts.append(1)
+    try:
+        while not until.is_set():
+            client.ask()
+            counts.append(1)
+    except (Failed, OSError, http.client.HTTPException) as error:
+        errors.append(error)
 
 
 def main():
     Client("alice").ask()
     median, alone = light()
     print(f"alice alone:      median {median:6.1f} ms, p99 {alone:6.1f} ms")
-    until, counts = threading.Event(), []
-    clients = [threading.Thread(target=flood, args=(until, counts)) for _ in range(CLIENTS)]
+    until, counts, errors = threading.Event(), [], []
+    given = (until, counts, errors)
+    clients = [threading.Thread(target=flood, args=given) for _ in range(CLIENTS)]
     for each in clients:
         each.start()
-    time.sleep(0.5)
-    before, begun = len(counts), time.monotonic()
-    median, beside = light()
-    rate = (len(counts) - before) / (time.monotonic() - begun)
-    until.set()
-    for each in clients:
-        each.join()
+    try:
+        time.sleep(0.5)
+        before, begun = len(counts), time.monotonic()
+        median, beside = light()
+        rate = (len(counts) - before) / (time.monotonic() - begun)
+    finally:
+        until.set()
+        for each in clients:
+            each.join()
+    if errors:
+        raise Failed(f"{len(errors)} of {CLIENTS} clients of bob failed, such as {errors[0]}")
+    if not rate:
+        raise Failed(f"bob had no answer in {SECONDS:g} s")
     print(f"alice beside bob: median {median:6.1f} ms, p99 {beside:6.1f} ms")
     print(f"bob:              {rate:6.0f} requests a second")
     print(f"p99 beside a flood is {beside / alone:.2f} times that alone")
@@ -80,4 +95,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (Failed, OSError, http.client.HTTPException) as error:
+        print(f"{ADDRESS}: {error}", file=sys.stderr)
+        sys.exit(2)
