@@ -556,22 +556,32 @@ def hub_module_of_version_1(folder):
 # TensorFlow Serving ----------------------------------------------------------------------
 
 
-@maker
-def half_plus_two(folder):
-    """The model of TensorFlow Serving's documentation, with signatures for all methods."""
+def half_plus(folder, number, regression, classification):
+    """A model of TensorFlow Serving's documentation, y = x / 2 + number, with signatures for all methods."""
 
     def fill():
         examples = v1.placeholder(tf.string, [None], "tf_example")
         one = v1.FixedLenFeature([1], tf.float32)
         x = tf.identity(v1.parse_example(examples, {"x": one})["x"], name="x")
         half = v1.get_variable("a", initializer=0.5, use_resource=True)
-        y = tf.identity(x * half + 2.0, name="y")
+        y = tf.identity(x * half + number, name="y")
         classify, regress = "tensorflow/serving/classify", "tensorflow/serving/regress"
         return {
             "serving_default": ({"x": x}, {"y": y}, PREDICT),
-            "regress_x_to_y": ({"inputs": examples}, {"outputs": y}, regress),
-            "classify_x_to_y": ({"inputs": examples}, {"scores": y}, classify),
+            regression: ({"inputs": examples}, {"outputs": y}, regress),
+            classification: ({"inputs": examples}, {"scores": y}, classify),
         }
 
     graph_of_version_1(folder, fill)
     return Request({"x": np.array([[1], [2], [5]], np.float32)})
+
+
+@maker
+def half_plus_two(folder):
+    return half_plus(folder, 2.0, "regress_x_to_y", "classify_x_to_y")
+
+
+@maker
+def half_plus_three(folder):
+    """The names of its signatures are those of the methods."""
+    return half_plus(folder, 3.0, "tensorflow/serving/regress", "tensorflow/serving/classify")

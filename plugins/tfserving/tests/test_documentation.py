@@ -15,11 +15,12 @@ if shutil.which("curl") is None:
     pytest.skip("curl is not installed", allow_module_level=True)
 
 from backend_tensorflow.framework import tf
-from saved_models import half_plus_two
+from saved_models import half_plus_three, half_plus_two
 
 import core
 
 OTHERS = ("regress_x_to_y", "classify_x_to_y")
+REGRESS = "tensorflow/serving/regress"
 METHODS = {"serving_default": "predict", OTHERS[0]: "regress", OTHERS[1]: "classify"}
 
 
@@ -54,6 +55,11 @@ def port(tmp_path_factory):
         shutil.copytree(made, models / f"half_{key}" / "123")
         config = parameter("TF_SIGNATURE_DEF", key)
         (models / f"half_{key}" / "config.pbtxt").write_text(config)
+    half_plus_three(made := models / "half_plus_three" / "123")
+    config = parameter(f"signature.{REGRESS}", "regression")
+    (models / "half_plus_three" / "config.pbtxt").write_text(config)
+    shutil.copytree(made, models / "regression" / "123")
+    (models / "regression" / "config.pbtxt").write_text(parameter("TF_SIGNATURE_DEF", REGRESS))
     sensors(models / "sensors" / "1")
     with core.Server(model_repository=str(models)) as server:
         yield server.serve(http_port=0)["http"]
@@ -101,6 +107,16 @@ def run(port, tmp_path, monkeypatch):
             {"results": [[["0", 2.5]], [["0", 3.0]]]},
         ),
         (
+            """curl -d '{"instances": [1.0,2.0,5.0]}' -X POST http://localhost:8501/v1/models/half_plus_three:predict""",
+            {"predictions": [3.5, 4.0, 5.5]},
+        ),
+        (
+            """\
+curl -d '{"signature_name": "tensorflow/serving/regress", "examples": [{"x": 1.0}, {"x": 2.0}]}' \\
+  -X POST http://localhost:8501/v1/models/half_plus_three:regress""",
+            {"results": [3.5, 4.0]},
+        ),
+        (
             """curl -d '{"instances": [
                 {"tag": "foo", "signal": [1, 2, 3, 4, 5], "sensor": [[1, 2], [3, 4]]},
                 {"tag": "bar", "signal": [3, 4, 1, 2, 5], "sensor": [[4, 5], [6, 8]]}]}' \\
@@ -126,8 +142,9 @@ def test_a_line_is_answered_as_on_its_page(run, line, answer):
     assert json.loads(run(line)) == answer
 
 
-def test_the_status_has_the_version(run):
-    answer = json.loads(run("curl http://localhost:8501/v1/models/half_plus_two/versions/123"))
+@pytest.mark.parametrize("model", ["half_plus_three", "half_plus_two/versions/123"])
+def test_the_status_has_the_version(run, model):
+    answer = json.loads(run(f"curl http://localhost:8501/v1/models/{model}"))
 
     assert answer["model_version_status"] == [
         {
