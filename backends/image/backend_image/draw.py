@@ -11,6 +11,7 @@ import numpy as np
 from backend_image.colours import turned
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
+from backend_image.nv12 import Nv12
 from backend_image.opencv import cv2
 from backend_image.options import Options
 from backend_image.stage import Outputs, RequestStage, Tensor
@@ -45,12 +46,13 @@ class Encoder:
 
 
 class Encode(RequestStage):
-    """Pixels UINT8[height, width, 3], red first, as files."""
+    """Pixels UINT8[height, width, 3], red first, or NV12 as UINT8[3 · height / 2, width], as files."""
 
-    def __init__(self, encoder: Encoder, name: str):
+    def __init__(self, encoder: Encoder, name: str, *, nv12: bool = False):
         self._encoder = encoder
         self._input = name
-        self.inputs = (Tensor(name, dtypes.UINT8, (-1, -1, 3)),)
+        self._nv12 = nv12
+        self.inputs = (Tensor(name, dtypes.UINT8, (-1, -1) if nv12 else (-1, -1, 3)),)
         self.outputs = (Tensor(PICTURE, dtypes.BYTES, (1,)),)
 
     def answer(self, request: InferenceRequest) -> Outputs:
@@ -58,7 +60,12 @@ class Encode(RequestStage):
         for pixels in self.rows(request, self._input):
             if not pixels.size:
                 raise NoPicture(f"'{self._input}' of shape {list(pixels.shape)} has no pixel")
-            found.append({PICTURE: as_tensor(self._encoder(turned(pixels)))})
+            picture = (
+                Nv12(np.ascontiguousarray(pixels)).pixels(red_first=False)
+                if self._nv12
+                else turned(pixels)
+            )
+            found.append({PICTURE: as_tensor(self._encoder(picture))})
         return self.joined(found)
 
 

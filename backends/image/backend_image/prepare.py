@@ -6,7 +6,8 @@ import numpy as np
 
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
-from backend_image.shape import GEOMETRY, Geometry, Step
+from backend_image.nv12 import Nv12
+from backend_image.shape import GEOMETRY, Geometry, Picture, Step
 from backend_image.stage import Outputs, RequestStage, Tensor
 from backend_image.tensor import ToTensor
 from core import dtypes
@@ -21,16 +22,20 @@ class Prepare(RequestStage):
 
     decode   None: the input is UINT8[height, width, 3]. Its colours keep their order until `to_tensor`, when
              the picture is small
+    nv12     whether that input is UINT8[3 · height / 2, width] instead
     """
 
-    def __init__(self, decode: Decode | None, steps: list[Step], to_tensor: ToTensor):
+    def __init__(
+        self, decode: Decode | None, steps: list[Step], to_tensor: ToTensor, *, nv12: bool = False
+    ):
         self._decode = decode
+        self._nv12 = nv12
         self._steps = steps
         self._to_tensor = to_tensor
         sizes = [step.size for step in steps]
         self._size = sizes[-1] if sizes else None
         image = (
-            Tensor(IMAGE, dtypes.UINT8, (-1, -1, 3))
+            Tensor(IMAGE, dtypes.UINT8, (-1, -1) if nv12 else (-1, -1, 3))
             if decode is None
             else Tensor(IMAGE, dtypes.BYTES, (1,))
         )
@@ -91,13 +96,16 @@ class Prepare(RequestStage):
 
     def _picture(self, image: np.ndarray) -> tuple[np.ndarray, Geometry]:
         """Return the picture of one row after the steps. Raises NoPicture."""
+        picture: Picture
         if self._decode is not None:
             picture = self._decode(image.reshape(-1)[0])
         else:
             if not image.size:
                 raise NoPicture(f"'{IMAGE}' of shape {list(image.shape)} has no pixel")
             picture = np.ascontiguousarray(image)
+            if self._nv12:
+                picture = Nv12(picture)
         geometry = Geometry(picture.shape[1], picture.shape[0])
         for step in self._steps:
             picture = step(picture, geometry)
-        return picture, geometry
+        return picture.pixels() if isinstance(picture, Nv12) else picture, geometry

@@ -24,6 +24,7 @@ from backend_image.top_k import TopK
 from core.errors import invalid
 
 FILE = "image.json"
+NV12 = "NV12"  # a value of the option `colour`
 _LARGEST_BYTES = 1_000_000
 
 _ALONE: dict[str, Callable[[Options, Path], Stage]] = {
@@ -86,7 +87,8 @@ class _Recipe:
     def _prepare(self) -> Prepare:
         first, options = self._steps[0]
         decode = Decode(options) if first == "decode" else None
-        red_first = decode is None and options.choice("colour", "RGB", ("RGB", "BGR")) == "RGB"
+        colour = "" if decode is not None else options.choice("colour", "RGB", ("RGB", "BGR", NV12))
+        red_first = colour in ("RGB", NV12)
         channels = 1 if decode is not None and decode.grey else 3
         known = steps(channels, red_first)
         chosen: list[Step] = []
@@ -96,13 +98,15 @@ class _Recipe:
             chosen.append(known[name](given))
         if len(self._steps) < 2 or self._steps[-1][0] != "tensor":
             raise self._unknown(len(self._steps) - 1, ("tensor",), " as the last step")
-        return Prepare(decode, chosen, ToTensor(self._steps[-1][1], channels, red_first))
+        to_tensor = ToTensor(self._steps[-1][1], channels, red_first)
+        return Prepare(decode, chosen, to_tensor, nv12=colour == NV12)
 
     def _picture(self) -> Stage:
         name, options = self._steps[0]
         if name == "encode":
             self._only(name)
-            return Encode(Encoder(options), options.text("input", "pixels"))
+            colour = options.choice("colour", "RGB", ("RGB", NV12))
+            return Encode(Encoder(options), options.text("input", "pixels"), nv12=colour == NV12)
         if len(self._steps) != 2 or self._steps[1][0] != "encode":
             where = f" after {name}, as the last step"
             raise self._unknown(len(self._steps) - 1, ("encode",), where)

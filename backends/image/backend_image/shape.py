@@ -14,10 +14,13 @@ import numpy as np
 from PIL import Image
 
 from backend_image.headers import NoPicture
+from backend_image.nv12 import Nv12
 from backend_image.opencv import cv2
 from backend_image.options import LARGEST_SIDE, Options
 
 GEOMETRY = "geometry"  # the tensor
+
+Picture = np.ndarray | Nv12
 
 _OPENCV = {
     "nearest": cv2.INTER_NEAREST,
@@ -85,7 +88,7 @@ class Step(ABC):
     size: tuple[int, int] | None = None
 
     @abstractmethod
-    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+    def __call__(self, picture: Picture, geometry: Geometry) -> Picture:
         """Return the changed picture, and change `geometry`. May return a view of the picture."""
 
 
@@ -101,9 +104,18 @@ class Scaler:
         self._takes_middles = self._pil is None and method in ("bilinear", "bicubic", "lanczos")
 
     def __call__(
-        self, picture: np.ndarray, height: int, width: int, out: np.ndarray | None = None
+        self, picture: Picture, height: int, width: int, out: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the scaled picture, perhaps as a view. Writes it to `out` if that is given."""
+        if isinstance(picture, Nv12):
+            if self._pil is None and picture.can_shrink_to(height, width):
+                return _written(picture.shrunk(height, width, self._scaled, out), out)
+            picture = picture.pixels()
+        return self._scaled(picture, height, width, out)
+
+    def _scaled(
+        self, picture: np.ndarray, height: int, width: int, out: np.ndarray | None
+    ) -> np.ndarray:
         down, across = picture.shape[0] / height, picture.shape[1] / width
         if self._takes_middles and down % 2 == across % 2 == 1:
             found = _middles(picture, int(down), int(across), out)
@@ -113,10 +125,15 @@ class Scaler:
         else:
             image = Image.fromarray(np.ascontiguousarray(picture))
             found = np.asarray(image.resize((width, height), self._pil))
-        if out is None or found is out:
-            return found
-        out[...] = found
-        return out
+        return _written(found, out)
+
+
+def _written(found: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """Return what was found, in `out` if that is given."""
+    if out is None or found is out:
+        return found
+    out[...] = found
+    return out
 
 
 def _middles(picture: np.ndarray, down: int, across: int, out: np.ndarray | None) -> np.ndarray:
@@ -147,7 +164,7 @@ class Resize(Step):
             self._side = options.count(names[0], 0, 1, LARGEST_SIDE)
         self._scaler = Scaler(options)
 
-    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+    def __call__(self, picture: Picture, geometry: Geometry) -> Picture:
         height, width = picture.shape[:2]
         to_height, to_width = self.size or self._proportional(height, width)
         if (to_height, to_width) == (height, width):
@@ -178,7 +195,7 @@ class Letterbox(Step):
         self._enlarge = options.flag("enlarge", True)
         self._scaler = Scaler(options)
 
-    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+    def __call__(self, picture: Picture, geometry: Geometry) -> Picture:
         height, width = picture.shape[:2]
         scale = min(self.size[0] / height, self.size[1] / width)
         if not self._enlarge:
@@ -209,7 +226,9 @@ class Crop(Step):
     def __init__(self, options: Options):
         self.size = options.size("size")
 
-    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+    def __call__(self, picture: Picture, geometry: Geometry) -> Picture:
+        if isinstance(picture, Nv12):
+            picture = picture.pixels()
         top, left = (
             max(0, round((have - want) / 2))
             for want, have in zip(self.size, picture.shape[:2], strict=True)
