@@ -69,9 +69,33 @@ def selectors(expression):
 
 
 @pytest.fixture(scope="module")
-def labels_of(exposition, catalog):
+def of_router():
+    """Families of `core router`, with a server and second copies: name → (kind, labels)."""
+    pytest.importorskip("core_router.router", reason="core-router is not installed")
+    from core_router.operate.metrics import metrics_text
+    from core_router.options import RouterOptions
+    from core_router.router import Router
+    from core_router.servers.server import Address, Server
+    from core_router.servers.server_model import ServerModel
+
+    router = Router(RouterOptions((), grpc_port=None, hedge_quantile=0.9))
+    server = router.table.servers["a"] = Server(Address("a", 1))
+    server.metrics = b"read"
+    model = server.models["m"] = ServerModel(server, "m")
+    model.statuses[2] = 1
+    found = {}
+    for family in text_string_to_metric_families(metrics_text(router)):
+        for sample in family.samples:
+            name = family.name if family.type == "counter" else sample.name
+            found.setdefault(name, (family.type, {*TARGET}))[1].update(sample.labels)
+    return found
+
+
+@pytest.fixture(scope="module")
+def labels_of(exposition, catalog, of_router):
     """Name of a sample → labels that it may have."""
     found = {name: set(labels) for name, labels in OTHERS.items()}
+    found |= {name: labels for name, (_, labels) in of_router.items()}
     for family in text_string_to_metric_families(exposition):
         # The parser leaves out a `_total` at the end of a counter's name, and gives its samples one.
         entry = catalog.get(family.name) or catalog[f"{family.name}_total"]
@@ -106,6 +130,21 @@ def test_queried_families_exist(labels_of):
     assert missing == []
 
 
+def test_families_of_the_router_are_known_with_their_labels(of_router):
+    queried = {
+        each.name
+        for _, query in QUERIES
+        for each in selectors(promql_parser.parse(query))
+        if each.name.startswith("core_router_")
+    }
+
+    for each in ("refused", "retries", "hedges", "ejections", "responses"):
+        assert f"core_router_{each}" in queried
+    assert of_router["core_router_retries"] == ("counter", {*TARGET, "reason"})
+    assert of_router["core_router_ejections"] == ("counter", {*TARGET, "server", "model"})
+    assert of_router["core_router_in_flight"][0] == "gauge"
+
+
 @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
 def test_group_labels_exist(labels_of):
     for name, query in QUERIES:
@@ -122,9 +161,11 @@ def test_a_query_of_an_unknown_family_is_found(labels_of):
     assert [each.name for each in selector.matchers.matchers] == ["model"]
 
 
-def test_a_counter_is_queried_with_a_rate(catalog):
+def test_a_counter_is_queried_with_a_rate(catalog, of_router):
+    counters = {each.name for each in catalog.values() if each.kind == "counter"}
+    counters |= {name for name, (kind, _) in of_router.items() if kind == "counter"}
     for name, query in QUERIES:
-        for counter in (each.name for each in catalog.values() if each.kind == "counter"):
+        for counter in counters:
             for place in re.finditer(rf"\b{counter}\b", query):
                 before = query[: place.start()]
                 assert before.endswith(("rate(", "increase(")), f"{name}: {counter}"
