@@ -1,6 +1,7 @@
 """The components: a real kustomize combines them; Kubernetes, the server and the router accept the result."""
 
 import argparse
+import re
 
 import kubernetes_validate
 import pytest
@@ -14,11 +15,12 @@ from tests.deploy.kustomize_process import COMPONENTS, FOLDER, combine, command,
 
 VERSION = "1.32"
 OTHERS = ("monitoring.coreos.com/v1", "keda.sh/v1alpha1")  # their schemas are not Kubernetes'
-SCALING = ("hpa", "keda")
+SCALING = ("hpa", "hpa-wait", "keda")
 SETS = [
     *([each] for each in COMPONENTS),
-    [each for each in COMPONENTS if each not in ("hpa", "tls")] + ["tls"],
+    [each for each in COMPONENTS if each not in ("hpa", "hpa-wait", "tls")] + ["tls"],
     ["hpa", "monitoring", "headless", "tls"],
+    ["hpa-wait", "tls", "bucket"],
     [],
 ]
 real = pytest.mark.skipif(command() is None, reason="neither kustomize nor kubectl is installed")
@@ -193,6 +195,37 @@ def test_the_router_finds_the_pods_of_the_servers(tmp_path):
     account = objects["ServiceAccount", "core-router"]["metadata"]["name"]
     assert pod_of(objects, "core-router")["serviceAccountName"] == account
     assert objects["RoleBinding", "core-router"]["subjects"][0]["name"] == account
+
+
+@real
+def test_models_of_a_bucket_come_by_its_secret(tmp_path):
+    objects = combine(tmp_path, ["bucket"])
+    pod, container = pod_of(objects), container_of(objects)
+    (variable,) = container["env"]
+    key = variable["valueFrom"]["secretKeyRef"]
+    arguments = [
+        each.replace(f"$({variable['name']})", "gs://bucket/models") for each in container["args"]
+    ]
+    (files,) = [each["secret"] for each in pod["volumes"] if "secret" in each]
+    mounts = {each["mountPath"] for each in container["volumeMounts"]}
+
+    assert parse(arguments, plugins.flags()).model_repository == ["gs://bucket/models"]
+    assert key == {"name": "core-bucket", "key": variable["name"]}  # required: not `optional`
+    assert container["envFrom"] == [{"secretRef": {"name": "core-bucket"}}]
+    assert files == {"secretName": "core-bucket-files", "optional": True}
+    assert mounts == {"/credentials", "/tmp", "/home/core"}
+
+
+@real
+def test_the_adapter_serves_the_metric_by_which_hpa_wait_scales(tmp_path):
+    scaler = combine(tmp_path, ["hpa-wait"])["HorizontalPodAutoscaler", "core"]["spec"]
+    (rule,) = yaml.safe_load((FOLDER.parent / "prometheus" / "adapter.yml").read_text())["rules"]
+    (metric,) = scaler["metrics"]
+    name = metric["pods"]["metric"]["name"]
+
+    assert rule["seriesQuery"].startswith(f"{name}{{")
+    assert re.fullmatch(rule["name"]["matches"], name)
+    assert metric["pods"]["target"] == {"type": "AverageValue", "averageValue": "100m"}
 
 
 @real
