@@ -50,6 +50,11 @@ VALUES = {
     "default": {},
     "all": ALL,
     "bucket": {"models": {"urls": ["s3://b/models", "gs://c/m"], "secret": "keys"}},
+    "account": {
+        "models": {"urls": ["gs://c/m"], "credentialsFile": {"secret": "gcs"}},
+        "serviceAccount": {"name": "reader"},
+        "env": [{"name": "OMP_NUM_THREADS", "value": "1"}],
+    },
     "keda": {"autoscaling": {"by": "keda", "waitSeconds": 0.25}, "service": {"headless": False}},
     "cpu": {"autoscaling": {"by": "hpa", "cpuPercent": 70}},
     "control": {"models": {"controlMode": "explicit"}, "disruption": {"minAvailable": "50%"}},
@@ -201,6 +206,41 @@ def test_buckets_replace_the_claim():
     assert pod_of(objects)["containers"][0]["envFrom"] == [{"secretRef": {"name": "keys"}}]
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "path"),
+    [
+        ({}, "GOOGLE_APPLICATION_CREDENTIALS", "/credentials/credentials.json"),
+        (
+            {"key": "stores.json", "variable": "TRITON_CLOUD_CREDENTIAL_PATH"},
+            "TRITON_CLOUD_CREDENTIAL_PATH",
+            "/credentials/stores.json",
+        ),
+    ],
+)
+def test_a_file_of_credentials_is_mounted_and_named(file, name, path):
+    models = {"urls": ["gs://c/m"], "credentialsFile": {"secret": "keys", **file}}
+    pod = pod_of(rendered({"models": models}))
+    (container,) = pod["containers"]
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    secrets = {each["name"]: each["secret"] for each in pod["volumes"] if "secret" in each}
+
+    assert container["env"] == [{"name": name, "value": path}]
+    assert name in (CHART.parents[2] / "docs" / "serve" / "cloud-repositories.md").read_text()
+    assert path.startswith(f"{mounts['credentials']}/")
+    assert secrets == {"credentials": {"secretName": "keys"}}
+
+
+def test_a_pod_has_the_account_that_is_named_and_no_token_of_kubernetes():
+    pod = pod_of(rendered(VALUES["account"]))
+    (container,) = pod["containers"]
+
+    assert pod["serviceAccountName"] == "reader"
+    assert pod["automountServiceAccountToken"] is False
+    names = [each["name"] for each in container["env"]]
+    assert names == ["GOOGLE_APPLICATION_CREDENTIALS", "OMP_NUM_THREADS"]
+    assert "serviceAccountName" not in pod_of(rendered({}))
+
+
 def test_autoscaling_leaves_the_number_of_pods_to_the_scaler():
     assert rendered({})["Deployment", "demo-core"]["spec"]["replicas"] == 2
     for by in ("hpa", "keda"):
@@ -277,6 +317,9 @@ def test_rules_and_dashboards_are_those_of_the_repository():
         ({"scratch": "much"}, "scratch"),
         ({"readiness": {"overloadWaitSecs": -1}}, "overloadWaitSecs"),
         ({"readiness": {"drains": True}}, "drains"),
+        ({"models": {"credentialsFile": {"variable": "AWS_PROFILE"}}}, "variable"),
+        ({"models": {"credentialsFile": {"key": "a/b"}}}, "key"),
+        ({"serviceAccount": {"create": True}}, "create"),
     ],
 )
 def test_wrong_values_are_refused_with_their_name(values, text):
