@@ -29,7 +29,7 @@ from core_generate.reading import (
 )
 from core_generate.running import Done, GenerationRun
 from core_generate.sound import RATE
-from core_generate.spans import describe_embeddings
+from core_generate.spans import describe_task
 from core_generate.tokenizing import Tokenizer
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class EngineInstance(core.ModelInstance):
         found, counts = self.model.engine.embed(prompts)
         self.model.measured.read(sum(counts))
         if request.trace is not None:
-            describe_embeddings(request.trace, self.model.name, sum(counts))
+            describe_task(request.trace, "embeddings", self.model.name, {}, sum(counts))
         return {
             "embedding": self._checked("embedding", found, 2, len(prompts)),
             "num_input_tokens": np.array(counts, np.uint32),
@@ -143,6 +143,8 @@ class EngineInstance(core.ModelInstance):
         documents = texts(request.inputs, "documents")
         found, count = self.model.engine.rank(query, documents)
         self.model.measured.read(count)
+        if request.trace is not None:
+            describe_task(request.trace, "rerank", self.model.name, {}, count)
         return {
             "scores": self._checked("scores", found, 1, len(documents)),
             "num_input_tokens": np.array([count], np.uint32),
@@ -157,6 +159,9 @@ class EngineInstance(core.ModelInstance):
         speech = read_speech(request.inputs, engine.supports, stopped)
         found = engine.transcribe(speech, stopped)
         segments = found.segments
+        if request.trace is not None:
+            facts = {"request.temperature": speech.temperature, "output.type": "text"}
+            describe_task(request.trace, "transcription", self.model.name, facts)
         return {
             "text_output": _encoded([found.text]),
             "language": _encoded([found.language]),

@@ -24,7 +24,7 @@ from core.tensor import Tensor, new_tensor
 from core_generate.engine import Engine, Event, Generation, Logprob
 from core_generate.metrics import Measurements
 from core_generate.reading import GenerateRequest
-from core_generate.spans import describe_generation, describe_request
+from core_generate.spans import describe_generation, describe_request, operation_of
 
 _ONE = (1,)
 _length = struct.Struct("<I").pack  # of an element of BYTES
@@ -255,7 +255,9 @@ class GenerationRun:
         if request.trace is not None:
             describe_generation(
                 request.trace,
-                describe_request(self._measured.model.name, self._asked.sampling),
+                describe_request(
+                    operation_of(request), self._measured.model.name, self._asked.sampling
+                ),
                 finish,
                 (self._prompt_tokens, self._cached_tokens, self._tokens),
                 request.arrival_ns,

@@ -23,7 +23,7 @@ def text(*values):
 def traced(model_repository, serve_repository):
     """A function that sends one request to `letters`; it returns the span of the model, and all spans."""
 
-    def send(inputs, cancelled=False, **settings):
+    def send(inputs, cancelled=False, asked=None, **settings):
         parameters = "".join(
             f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
             for name, value in settings.items()
@@ -31,6 +31,7 @@ def traced(model_repository, serve_repository):
         model_repository.add("m", parameters)
         served = serve_repository(letters)
         request = request_of(inputs, (), "m")
+        request.parameters = asked or {}
 
         async def act():
             trace = request.trace = Trace(1, "m", 1, "", ("TIMESTAMPS",))
@@ -104,8 +105,31 @@ def test_a_cancelled_generation_has_its_tokens_and_no_reason(traced):
     assert "gen_ai.response.finish_reasons" not in found.attributes
 
 
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [({"operation": "chat"}, "chat"), ({"operation": "secret"}, "text_completion")],
+)
+def test_a_route_names_a_chat_and_nothing_else(traced, asked, name):
+    found, _ = traced({"text_input": text("abc")}, context="20", asked=asked)
+
+    assert found.attributes["gen_ai.operation.name"] == name
+
+
 def test_embeddings_are_an_operation_of_their_own(traced):
     found, _ = traced({"text_input": text("abc", "de")}, task="embed")
 
     assert found.attributes["gen_ai.operation.name"] == "embeddings"
     assert found.attributes["gen_ai.usage.input_tokens"] == 7
+
+
+def test_ranks_are_an_operation_of_their_own(traced):
+    found, _ = traced({"query": text("abc"), "documents": text("abc", "de")}, task="rank")
+
+    named = {name: value for name, value in found.attributes.items() if name.startswith("gen_ai.")}
+    tokens = named.pop("gen_ai.usage.input_tokens")
+    assert named == {
+        "gen_ai.operation.name": "rerank",
+        "gen_ai.provider.name": "core",
+        "gen_ai.request.model": "m",
+    }
+    assert tokens >= len("abcde")

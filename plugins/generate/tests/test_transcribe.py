@@ -18,6 +18,7 @@ from core_generate.sound import RATE
 from core_testing.served import request_of
 
 from core.errors import CoreError, Kind, cancelled
+from core.telemetry.tracing.trace import Trace
 
 pytest_plugins = ["core_testing.plugin"]
 
@@ -97,6 +98,21 @@ def test_a_transcript_without_times(served):
 
     assert len(found["segment_text"]) == len(found["segment_start"]) == 0
     assert made[-1].heard[0].language == "de"
+
+
+def test_a_transcript_is_described_in_its_trace(served):
+    request = request_of({"audio": sound()}, name="m")
+    trace = request.trace = Trace(1, "m", 1, "", ("TIMESTAMPS",))
+
+    served.send([request])
+
+    attributes = vars(trace)["attributes"]
+    assert {name: each for name, each in attributes.items() if name.startswith("gen_ai.")} == {
+        "gen_ai.operation.name": "transcription",
+        "gen_ai.provider.name": "core",
+        "gen_ai.request.model": "m",
+        "gen_ai.output.type": "text",
+    }
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from core_generate.chat import Tools, read_messages, read_response_format, read_
 from frontend_openai.adapter import Asked, Prompt, TextModel
 from frontend_openai.chat_choice import ChatEvents, ChatMessage, Parser
 from frontend_openai.completions import read_stream, seeded, tail
-from frontend_openai.conversation import parser_maker, prompt_of
+from frontend_openai.conversation import name_chats, parser_maker, prompt_of
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
 from frontend_openai.events import Chunks, Head, Usage, error_event
@@ -108,6 +108,7 @@ def _read(
     asked = Asked(fields.stream, fields.counts, fields.logprobs is not None)
     samplings = [seeded(sampling, number) for number in range(fields.n)]
     requests = model.requests(prompt, samplings, asked)
+    name_chats(requests, model)
     return fields, requests, parser_maker(model, tools, prompt, sampling.structured)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render, without_reasoning
 from core_generate.chat.requests import ChatRequest
+from core_generate.spans import CHAT, OPERATION
 
 from core.errors import invalid
 from frontend_openai.adapter import Asked, Prompt, TextModel
@@ -164,4 +165,12 @@ def prepared(
     )
     model.check(prompt, sampling)
     requests = model.requests(prompt, [sampling], Asked(request.stream, usage=True))
+    name_chats(requests, model)
     return requests, parser_maker(model, request.tools, prompt, sampling.structured)()
+
+
+def name_chats(requests: Sequence[InferenceRequest], model: TextModel) -> None:
+    """Let traces name the requests to an engine as chats. Other models would see a parameter of no use."""
+    if model.info.is_engine:
+        for request in requests:
+            request.parameters[OPERATION] = CHAT
