@@ -15,8 +15,13 @@ from frontend_openai.pieces import Piece
 
 
 class EventMaker(Protocol):
-    """Makes the events of one stream (MessageEvents and ResponseEvents of core_generate.chat)."""
+    """Makes the events of one stream (MessageEvents and ResponseEvents of core_generate.chat).
 
+    around   what the event of a further text has before and behind it; None if `feed` must make the event
+    """
+
+    @property
+    def around(self) -> tuple[bytes, bytes] | None: ...
     def begin(self) -> list[dict[str, Any]]: ...
     def feed(self, pieces: Iterable[Part]) -> list[dict[str, Any]]: ...
 
@@ -27,8 +32,6 @@ class AnswerEvents:
     parser   None if its text is nothing but content
     ending   returns the last events, of "stop" or "length" and the stop string that has ended the text
     """
-
-    around = None
 
     def __init__(
         self,
@@ -43,6 +46,11 @@ class AnswerEvents:
         self._ending = ending
         self._finish = self._stop = ""
         self._begun = False
+
+    @property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """Return the parts of an event around its text, within a text; None if texts are parsed."""
+        return self._maker.around if self._parser is None else None
 
     def take(self, piece: Piece) -> bytes:
         """Take a piece of the text; return its events."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from frontend_openai.generation import Generation
 
 from frontends.shared.access.tokens import line_of
 
@@ -55,6 +56,22 @@ def test_events_are_named_and_in_order(sdk):
     assert kinds[:2] == ["message_start", "content_block_start"]
     assert kinds[-3:] == ["content_block_stop", "message_delta", "message_stop"]
     assert set(kinds[2:-3]) == {"content_block_delta"}
+
+
+def test_most_events_are_made_by_compiled_code(sdk, monkeypatch):
+    slowly, receive = [], Generation.receive
+    monkeypatch.setattr(Generation, "receive", lambda *each: (slowly.append(1), receive(*each))[1])
+    body = {"model": "letters", "messages": user("x"), "max_tokens": 200}
+    whole = sdk.messages.create(**body)  # the server learns how the model reports its tokens
+
+    slowly.clear()
+    with sdk.messages.stream(**body) as stream:
+        kinds = [each.type for each in stream]
+        final = stream.get_final_message()
+
+    assert kinds.count("content_block_delta") > 50 and len(slowly) < 10
+    assert final.content[0].text == whole.content[0].text and final.usage == whole.usage
+    assert final.stop_reason == "max_tokens"
 
 
 async def test_many_async_streams(letters):

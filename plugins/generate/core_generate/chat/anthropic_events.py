@@ -95,6 +95,19 @@ class MessageEvents:
         self._open = ""  # kind of the block that is open
         self._has_calls = False
 
+    @property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """Return what the event of further content has before and behind its text, a string of JSON.
+
+        None while no block of text is open. Such an event may be written without `feed`.
+        """
+        if self._open != "text":
+            return None
+        events: list[dict[str, Any]] = []
+        self._delta(events, {"type": "text_delta", "text": ""})
+        before, _, behind = sse(events[0]).partition(b'""')
+        return before, behind
+
     def begin(self, prompt_tokens: int = 0) -> list[dict[str, Any]]:
         """Return the first event, message_start, in a list. `prompt_tokens`: 0 if not known yet."""
         head = _head(self._identifier, self._model)

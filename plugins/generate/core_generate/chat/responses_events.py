@@ -52,6 +52,8 @@ class ResponseEvents:
     created_s    time of the request, in seconds since 1970
     """
 
+    around = None  # each event has its own number, and the last ones repeat the text
+
     def __init__(self, identifier: str, request: Mapping[str, Any], created_s: int):
         given = {name: request.get(name) for name in _ECHOED}
         self._head = {

@@ -4,6 +4,7 @@ import base64
 import json
 import struct
 
+import orjson
 import pytest
 from core_generate.chat import CallArguments, CallBegin, Content, FieldError, Reasoning, render
 from core_generate.chat.anthropic import error_document, read_message_request
@@ -175,6 +176,22 @@ def test_anthropics_package_reads_the_events_and_the_whole_message():
     assert [block.input for block in whole.content[2:]] == [{"a": 1}, {}]
     assert end.delta.stop_reason == whole.stop_reason == "tool_use"
     assert end.usage.output_tokens == whole.usage.output_tokens == 7
+
+
+def test_further_texts_may_be_written_between_two_constant_parts():
+    events = MessageEvents("msg_1", "m")
+    before_it = events.around
+    events.feed([Reasoning("hm")])
+    within_thoughts = events.around
+    events.feed([Content("a")])
+
+    before, behind = events.around
+    (expected,) = events.feed([Content('ä "b"')])
+
+    assert before_it is None and within_thoughts is None
+    assert before + orjson.dumps('ä "b"') + behind == sse(expected)
+    events.feed([CallBegin(0, "call_1", "add")])
+    assert events.around is None
 
 
 @pytest.mark.parametrize(
