@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from backend_video.complete import complete
+from backend_video.hardware import opened
 from backend_video.instance import VideoInstance
 from backend_video.settings import PARAMETERS, Settings, settings_of
 from backend_video.tensors import check
@@ -18,8 +21,9 @@ class VideoModel(Model):
 
     def load(self) -> None:
         """Read and check the parameters. Raises CoreError(INVALID) with the parameter and what it may be."""
-        self.settings = settings_of(self.config, self.directory)
-        check(self.config, self.settings.format)
+        settings = settings_of(self.config, self.directory)
+        check(self.config, settings.format)
+        self.settings = replace(settings, device=opened(self.name, settings.hardware))
 
 
 backend = Backend(

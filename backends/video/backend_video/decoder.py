@@ -18,6 +18,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from backend_video.camera import Camera
+from backend_video.hardware import Hardware
 from backend_video.patience import Patience
 from backend_video.stop import Stop, Stopped
 from core.errors import CoreError, invalid, unavailable
@@ -61,11 +62,13 @@ class Decoder:
         timeout_s: float,
         patience: Patience | None = None,
         transport: str = "tcp",
+        hardware: Hardware | None = None,
     ):
         """Open the source, and read as much as FFmpeg needs to know its streams.
 
         shown      name of the source in errors
         patience   of a source that is not of this machine
+        hardware   on which it decodes; None for the CPU
         The source stays the caller's. Raises CoreError: INVALID if it has no video that can be decoded,
         UNAVAILABLE if it ends or is silent; and Stopped.
         """
@@ -77,6 +80,7 @@ class Decoder:
         self._camera = source if isinstance(source, Camera) else None
         self._reader = None if isinstance(source, Camera) else _Reader(source, stop)
         self._most_pixels = most_pixels
+        self._hardware = hardware
         self._container: Any = None
         with self._translated():
             self._container = self._opened(timeout_s, transport)
@@ -128,6 +132,7 @@ class Decoder:
 
     def _opened(self, timeout_s: float, transport: str) -> Any:
         options = {"max_pixels": str(self._most_pixels), "err_detect": "ignore_err"}
+        hwaccel = self._hardware.accelerator(self._shown) if self._hardware is not None else None
         if self._camera is not None:
             return av.open(
                 self._camera.url,
@@ -141,6 +146,7 @@ class Decoder:
                     "fpsprobesize": "2",  # frames that are awaited to find the rate
                 },
                 timeout=timeout_s,
+                hwaccel=hwaccel,
             )
         return av.open(
             self._reader,
@@ -154,6 +160,7 @@ class Decoder:
             buffer_size=_BUFFER,
             io_open=_refuse,
             metadata_errors="replace",
+            hwaccel=hwaccel,
         )
 
     def _chosen(self, threads: int) -> VideoStream:
@@ -166,6 +173,9 @@ class Decoder:
         context = stream.codec_context
         if context is None:
             raise invalid(f"'{self._shown}': FFmpeg of this installation does not decode its video")
+        hardware = self._hardware
+        if hardware is not None and hardware.is_required and not context.is_hwaccel:
+            raise hardware.refused(self._shown)
         self._check_pixels(context.width, context.height)
         context.options = {"max_pixels": str(self._most_pixels)}
         context.thread_count = threads
@@ -187,6 +197,11 @@ class Decoder:
             self._stop.check()
             self._check_source()
             raise self._reason(error) from None
+        except RuntimeError as error:
+            # So PyAV says that a required device decodes no stream of the source.
+            if self._hardware is None or type(error) is not RuntimeError:
+                raise
+            raise self._hardware.refused(self._shown) from None
 
     @contextlib.contextmanager
     def _ended_early(self) -> Iterator[None]:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from backend_video import hardware
 from backend_video.addresses import Network
+from backend_video.hardware import Hardware
 from backend_video.pictures import FORMATS
 from backend_video.rules import SCHEMES, HostRule, Rules
 from core.config import ModelConfig
@@ -61,7 +63,8 @@ LIMITS = {
     "threads": Number(1, 1, 64),
 }
 HOSTS, NETWORKS, FOLDERS, FORMAT, SCHEME = "hosts", "networks", "folders", "format", "schemes"
-PARAMETERS = (*NUMBERS, *CHOICES, *LIMITS, HOSTS, NETWORKS, FOLDERS, FORMAT, SCHEME)
+HARDWARE = "hardware"
+PARAMETERS = (*NUMBERS, *CHOICES, *LIMITS, HOSTS, NETWORKS, FOLDERS, FORMAT, SCHEME, HARDWARE)
 OF_REQUESTS = (*NUMBERS, *CHOICES)
 
 
@@ -117,6 +120,8 @@ class Settings:
     timeout_s    of a source that does not answer
     reconnect_s  for which a lost source is tried again
     threads      that decode one stream
+    hardware     as in config.pbtxt
+    device       on which FFmpeg decodes; None for the CPU, and until the model is loaded
     """
 
     rules: Rules
@@ -127,6 +132,8 @@ class Settings:
     timeout_s: float
     reconnect_s: float
     threads: int
+    hardware: str
+    device: Hardware | None = None
 
 
 def settings_of(config: ModelConfig, directory: Path) -> Settings:
@@ -164,7 +171,14 @@ def settings_of(config: ModelConfig, directory: Path) -> Settings:
         limits["timeout_s"],
         limits["reconnect_s"],
         int(limits["threads"]),
+        _hardware(model, given.get(HARDWARE, hardware.NONE)),
     )
+
+
+def _hardware(model: str, text: str) -> str:
+    if not hardware.is_known(text):
+        raise _wrong(model, HARDWARE, text, hardware.expected(), "config.pbtxt")
+    return text
 
 
 def _rules(model: str, given: Mapping[str, str], directory: Path) -> Rules:

@@ -152,6 +152,7 @@ class VideoSource:
                 self._stop,
                 most_pixels=settings.most_pixels,
                 threads=settings.threads,
+                hardware=settings.device,
                 timeout_s=settings.timeout_s,
                 patience=self._patience,
                 transport=self._transport,
