@@ -1,7 +1,8 @@
 """Pictures: a decoded frame ─► UINT8[height, width, 3], or NV12 as UINT8[3 · height / 2, width].
 
 FFmpeg converts and scales in one pass, without the GIL. It writes into the memory of the response, unless the
-width is no multiple of 16: then the rows are padded, and copied.
+width is no multiple of 16: then the rows are padded, and copied. The two planes of NV12 are always copied,
+because FFmpeg leaves a gap between them.
 """
 
 from __future__ import annotations

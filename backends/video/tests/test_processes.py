@@ -1,9 +1,12 @@
 """EXECUTION_MODE process: FFmpeg runs in a child process, where a cancelled request ends its decoder, too."""
 
+import contextlib
+import itertools
 import time
 
+import numpy as np
 import pytest
-from backend_video.films import number_in
+from backend_video.films import film, number_in
 
 import core
 
@@ -54,3 +57,29 @@ def test_a_client_that_leaves_ends_a_long_film(apart, film50):
     list(apart.stream("video", {"file": [film50]}, parameters={"frames": 1}))
 
     assert time.monotonic() - begin < 1.5
+
+
+def test_a_camera_does_not_wait_for_a_slow_client_of_a_child_process(apart, site, eventually):
+    """The process learns that the client is behind, and lets older frames make way for newer ones."""
+    noise = np.random.default_rng(0).integers(0, 256, (480, 640, 3), np.uint8)
+    data = film(20, container="mpjpeg", width=640, height=480, picture=lambda *_: noise)
+    data = data[: data.rindex(b"--ffmpeg")]  # the next frame has a boundary of its own
+    sent = []
+
+    def page(handler):
+        handler.close_connection = True
+        handler.answer(200, [("Content-Type", "multipart/x-mixed-replace;boundary=frame")])
+        while True:  # until the client has left
+            handler.wfile.write(data)
+            sent.append(20)
+
+    site.pages["/cam"] = page
+    answers = apart.stream("video", {"url": [f"{site.url}/cam"]}, parameters={"policy": "latest"})
+    with contextlib.closing(answers):
+        next(answers)
+        # Frames of 0.9 MB each: more than wait for the client (24 MB) and in sockets.
+        eventually(lambda: sum(sent) > 200)
+
+        dropped = [int(each["dropped"][0]) for each in itertools.islice(answers, 60)]
+
+    assert max(dropped) > 50
