@@ -46,10 +46,17 @@ class Watched:
         self._server = core.Server(model_repository=str(models), watch=named)
         self._server.start()
         port = self._server.serve(http_port=0)["http"]
-        self.url = f"http://127.0.0.1:{port}/watch"
+        self._root = f"http://127.0.0.1:{port}"
+        self.url = f"{self._root}/watch"
 
     def open(self, path):
         return urllib.request.urlopen(self.url + path, timeout=120)
+
+    def counts(self, model):
+        """Return the number of requests to a model and of its executions."""
+        with urllib.request.urlopen(f"{self._root}/v2/models/{model}/stats", timeout=120) as answer:
+            (found,) = json.load(answer)["model_stats"]
+        return found["inference_count"], found["execution_count"]
 
     def events(self):
         """Yield events. The first one belongs to a frame after the call."""
@@ -195,6 +202,23 @@ def test_a_camera_that_is_not_there_is_trouble_and_tried_again(watch, film):
     assert f"cannot connect to '127.0.0.1' port {port}" in video["trouble"]
     assert video["frames"] == 0
     assert next(frames_of(events))["index"] == 0
+
+
+def test_cameras_share_executions_of_the_detector(watch, film):
+    import camera
+
+    # Faster than any machine detects: a frame of each camera always waits. All frames are wanted.
+    played = camera.Film(film.file)
+    played.rate = 10_000
+    url = f"rtsp://127.0.0.1:{camera.start(played, 0)}/film"
+    with contextlib.closing(watch(**{f"v{number}": url for number in range(8)})) as running:
+        events = frames_of(running.events())
+
+        seen = [next(events)["video"] for _ in range(100)]
+
+        requests, executions = running.counts("detect")
+    assert len(set(seen)) == 8
+    assert executions < requests
 
 
 @pytest.mark.parametrize("value", ["hall", "=rtsp://x", "a b=rtsp://x", "hall=", "küche=rtsp://x"])
