@@ -1,4 +1,4 @@
-"""KServe's own SDK, as `make test-kserve-sdk` installs it: its types, its clients, a transformer in front."""
+"""KServe's own SDK, as `make test-kserve-sdk` installs it: types, clients, transformers and an explainer."""
 
 import base64
 import contextlib
@@ -273,6 +273,33 @@ def test_the_server_explains_for_a_service_without_an_explainer_of_its_own(serve
     assert done.returncode == 0, done.stderr[-4000:]
     (explanation,) = json.loads(done.stdout)["explanations"]
     assert explanation == pytest.approx(image[0].mean(axis=1).tolist())
+
+
+def test_an_explainer_in_front_of_the_server_explains_by_its_predictions(server):
+    """Each square of 2 x 2 pixels is erased: the probability that is lost is what the server says of it."""
+    image = pixels().reshape(8, 8)
+    erased = [image.copy() for _ in range(16)]
+    for number, each in enumerate(erased):
+        row, column = 2 * (number // 4), 2 * (number % 4)
+        each[row : row + 2, column : column + 2] = 0
+    rows = json.dumps({"instances": [each.tolist() for each in (image, *erased)]})
+    _, told = ask(server[0], "POST", "/v1/models/digits:predict", rows)
+    whole, *without = [each[7] for each in told["predictions"]]
+
+    with transformer(server[0], "v1", EXAMPLE / "explainer.py") as port:
+        one = json.dumps({"instances": [image.tolist()]})
+        status, answer = ask(port, "POST", "/v1/models/digits:explain", one)
+        predicted = ask(port, "POST", "/v1/models/digits:predict", one)
+        refused = ask(port, "POST", "/v1/models/digits:explain", '{"instances": [[1, 2]]}')
+
+    assert status == 200, answer
+    (found,) = answer["explanations"]
+    assert (found["digit"], found["probability"]) == (7, pytest.approx(whole))
+    losses = [each for row in found["losses"] for each in row]
+    assert losses == pytest.approx([whole - each for each in without], abs=1e-5)
+    assert max(losses) > 0.01  # some square speaks for the digit
+    assert predicted[0] == 200 and predicted[1]["predictions"][0][7] == pytest.approx(whole)
+    assert refused[0] == 400 and "images of 8 x 8 numbers" in refused[1]["error"]
 
 
 def test_a_transformer_asks_the_server_for_explanations(server, tmp_path):
