@@ -9,6 +9,7 @@ from core import plugins
 from core.options import parse
 from tests.deploy.kserve_sdk.objects import (
     GRAPHS,
+    ROOT,
     RUNTIMES,
     SERVICES,
     arguments,
@@ -24,19 +25,32 @@ FORMATS = {  # what storageUri holds, with the names that others give it
     "triton": ("1/model.onnx",),
     "onnx": ("model.onnx",),
     "pytorch": ("model.pt", "model.pt2"),
-    "tensorflow": ("1/saved_model.pb", "saved_model.pb"),
+    "tensorflow": (
+        *("1/saved_model.pb", "saved_model.pb", "model.savedmodel/saved_model.pb"),
+        "model.graphdef",
+    ),
     "tensorrt": ("model.plan",),
-    "openvino": ("model.xml", "1/model.xml"),
+    "openvino": ("model.xml", "1/model.xml", "openvino_detokenizer.xml"),
     "xgboost": ("model.bst", "model.json", "model.ubj"),
     "lightgbm": ("model.txt", "model.bst"),
-    "paddle": ("inference.json", "model.pdmodel"),
-    "huggingface": ("model.safetensors",),
-    "sklearn": ("model.joblib", "model.pkl", "classes.joblib"),
-    "gguf": ("chat-q4.gguf",),
+    "catboost": ("model.cbm", "ranks.cbm"),
+    "paddle": ("inference.json", "model.pdmodel", "inference.pdmodel"),
+    "huggingface": ("model.safetensors", "model.safetensors.index.json"),
+    "sklearn": ("model.joblib", "model.pkl", "model.pickle", "classes.joblib"),
+    "gguf": ("model.gguf", "chat-q4.gguf"),
     "jax": ("model.jax",),
-    "litert": ("network.tflite",),
+    "litert": ("model.tflite", "network.tflite"),
     "python": ("model.py", "1/model.py"),
     "skops": ("model.skops",),
+}
+PIPELINES = "a step of a pipeline: the pipeline is a repository, which has the format triton"
+UNNAMED = {  # files of installed backends, and why no format of a runtime is for them
+    "dali.py": PIPELINES,
+    "image.json": PIPELINES,
+    "model.dali": PIPELINES,
+    "tracker.json": PIPELINES,
+    "model-settings.json": "MLServer's description of a model: the format is that of the model",
+    "model.so": "machine code: a repository whose config.pbtxt trusts it",
 }
 
 
@@ -104,6 +118,19 @@ def test_each_format_of_the_runtime_is_arranged(name, tmp_path):
         file.touch()
 
         arrangement_of(tmp_path / str(number), "m", plugins.formats(), trust=name == "sklearn")
+
+
+def test_each_file_of_a_backend_has_a_format_or_a_reason():
+    named = {part for paths in FORMATS.values() for path in paths for part in path.split("/")}
+    found = {each.file for each in plugins.formats()}
+
+    assert found - named == found & UNNAMED.keys()
+
+
+def test_the_page_says_which_files_have_no_format():
+    page = (ROOT / "docs" / "operate" / "kserve.md").read_text()
+
+    assert [each for each in UNNAMED if f"`{each}`" not in page] == []
 
 
 def test_every_named_format_has_been_tried():
