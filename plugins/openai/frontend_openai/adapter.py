@@ -25,6 +25,7 @@ from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.engine_info import GENERATE, EngineInfo
 from frontend_openai.errors import FieldError, wrong
+from frontend_openai.guides import GUIDE, GUIDE_TYPE, GUIDES, guide_of
 from frontend_openai.sampling import SamplingFields
 
 TEXT, TOKENS, IMAGES, AUDIO = "text_input", "prompt_token_ids", "image", "audio"
@@ -130,7 +131,7 @@ class TextModel:
         """Raise FieldError for the first thing that the model cannot do; drop fields that ask for nothing."""
         for name, value in tuple(sampling.values.items()):
             inner = next(iter(value)) if name == "structured_outputs" else name
-            if self.able(inner) or (inner in ("json", "json_object") and self._guides):
+            if self.able(inner) or (inner in GUIDES and self._guides):
                 continue
             if name == "logprobs" and self._scores and sampling.sources[name] == "best_of":
                 del sampling.values[name]  # best_of needs the score alone
@@ -181,7 +182,7 @@ class TextModel:
 
     @property
     def _guides(self) -> bool:
-        return "guided_decoding_guide" in self._inputs
+        return GUIDE in self._inputs
 
     def requests(
         self, prompt: Prompt, samplings: Iterable[SamplingFields], asked: Asked
@@ -261,14 +262,8 @@ class TextModel:
             return
         for name, value in values.items():
             if name == "structured_outputs" and self._guides:
-                schema = value.get("json", {"type": "object"})
-                request.inputs |= {
-                    each: self._tensor(each, [text])
-                    for each, text in (
-                        ("guided_decoding_guide_type", b"json_schema"),
-                        ("guided_decoding_guide", orjson.dumps(schema)),
-                    )
-                }
+                for each, text in guide_of(value).items():
+                    request.inputs[each] = self._tensor(each, [text])
             elif (found_input := self._input_of(name)) is not None:
                 request.inputs[found_input] = self._tensor(found_input, value)
             else:
@@ -302,7 +297,7 @@ class TextModel:
 # Inputs that these routes write beside the text, so that none of them is taken for it.
 _KNOWN = {
     *(TOKENS, IMAGES, AUDIO, MESSAGES, TOOLS, SAMPLING, STREAM, WITHOUT_PROMPT),
-    *("stop", "stop_words", "guided_decoding_guide_type", "guided_decoding_guide"),
+    *("stop", "stop_words", GUIDE_TYPE, GUIDE),
 }
 
 

@@ -106,6 +106,29 @@ def test_a_schema_guides_the_model():
     assert json.loads(found["guided_decoding_guide"][1][0]) == {"type": "object"}
 
 
+@pytest.mark.parametrize(
+    ("structure", "kind", "guide"),
+    [
+        ({"json_object": True}, b"json_schema", b'{"type":"object"}'),
+        ({"regex": r"\d{4}"}, b"regex", rb"\d{4}"),
+        ({"grammar": "root ::= [0-9]+"}, b"ebnf_grammar", b"root ::= [0-9]+"),
+        (
+            {"choice": ["yes", 'a "\n\\', "ü😀"]},
+            b"ebnf_grammar",
+            'root ::= "yes" | "a \\"\\n\\\\" | "ü😀"'.encode(),
+        ),
+    ],
+)
+def test_each_structure_is_a_guide_of_its_type(structure, kind, guide):
+    document = Document({"structured_outputs": structure, "max_tokens": 5})
+    fields = read_sampling(document, 0, chat=True)
+
+    found = values(request_of(model(TENSORRT_LLM, batch=8), fields))
+
+    assert found["guided_decoding_guide_type"] == ([1, 1], [kind])
+    assert found["guided_decoding_guide"] == ([1, 1], [guide])
+
+
 @pytest.mark.parametrize("schema", [{"type": "object"}, '{"type": "object"}'])
 def test_a_schema_that_is_a_text_is_not_encoded_twice(schema):
     document = Document({"structured_outputs": {"json": schema, "regex": None}, "max_tokens": 5})
@@ -171,7 +194,7 @@ def test_log_probabilities_without_tokens_are_refused():
     ("inputs", "fields"),
     [
         (TENSORRT_LLM, {"top_p": 0.5}),
-        (TENSORRT_LLM, {"structured_outputs": {"regex": "a"}}),
+        (TEXT, {"structured_outputs": {"regex": "a"}}),
         (TEXT, {"max_tokens": 5}),
         (TEXT, {"stop": ["a"]}),
     ],
