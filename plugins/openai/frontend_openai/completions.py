@@ -20,6 +20,7 @@ from frontend_openai.off_loop import off_loop
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, is_tokens, read_sampling
 from frontend_openai.service import run
+from frontend_openai.tokens import detokenized
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from core.server import InferenceServer
 
 _MOST_LOGPROBS = 20
-_WITHOUT_EFFECT = ("user", "metadata", "safety_identifier", "prompt_cache_key")
+_WITHOUT_EFFECT = (
+    *("user", "metadata", "store", "service_tier"),
+    *("safety_identifier", "prompt_cache_key"),
+)
 
 
 @dataclass(slots=True)
@@ -64,7 +68,8 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
     head = Head("cmpl", "text_completion", name or "")
     usage = Usage(len(prompts), choices.counts)
     order = [number for number in range(len(prompts)) for _ in range(choices.best)]
-    echoes = [prompts[number].text if choices.echo else "" for number in order]
+    before = await _echoes(server, call, model, prompts) if choices.echo else {}
+    echoes = [before.get(number, "") for number in order]
     if choices.stream:
         chunks = Chunks(head, choices.usage)
         events = [
@@ -104,8 +109,9 @@ def _read(
     sampling.set("lora_name", adapter or None, "model")
     document.ignore(_WITHOUT_EFFECT)
     document.end()
-    if choices.echo and any(prompt.tokens for prompt in prompts):
-        raise wrong("echo", "the text of a prompt of tokens is unknown here", "unsupported")
+    if choices.echo and not model.info.is_engine and any(prompt.tokens for prompt in prompts):
+        what = f"model '{model.signature.name}' does not tell the text of a prompt of tokens"
+        raise wrong("echo", what, "unsupported")
     for prompt in prompts:
         model.check(prompt, sampling)
     best = choices.best > choices.n
@@ -115,6 +121,18 @@ def _read(
         request for prompt in prompts for request in model.requests(prompt, samplings, asked)
     ]
     return prompts, choices, requests
+
+
+async def _echoes(
+    server: InferenceServer, call: HttpRequest, model: TextModel, prompts: Sequence[Prompt]
+) -> dict[int, str]:
+    """Return the text of each prompt by its number; for tokens, it is what the engine has for them."""
+    return {
+        number: await detokenized(server, call, model.signature.name, prompt.tokens)
+        if prompt.tokens
+        else prompt.text
+        for number, prompt in enumerate(prompts)
+    }
 
 
 def seeded(sampling: SamplingFields, number: int) -> SamplingFields:

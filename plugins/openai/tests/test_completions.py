@@ -61,6 +61,29 @@ def test_echo_comes_before_the_text(client):
     assert text(client.chunks(PATH, body)) == "Say: one two three"
 
 
+def test_the_echo_of_a_prompt_of_tokens_is_what_the_engine_says(letters, connect):
+    client = connect(letters[1])
+    tokens = list("hällo ".encode())
+    body = {"model": "letters", "prompt": [[256, *tokens], tokens], "max_tokens": 3, "echo": True}
+
+    status, found = client.ask(PATH, body)
+    chunks = client.chunks(PATH, body)
+
+    assert status == 200, found
+    for index, choice in enumerate(found["choices"]):
+        assert choice["text"] == text(chunks, index)
+        assert choice["text"].startswith("hällo ") and len(choice["text"]) == len("hällo ") + 3
+    assert found["usage"]["completion_tokens"] == 6
+
+
+def test_tokens_outside_the_vocabulary_are_refused_also_with_echo(letters, connect):
+    body = {"model": "letters", "prompt": [97, 1_000_000], "echo": True}
+
+    status, found = connect(letters[1]).ask(PATH, body)
+
+    assert status == 400 and "1000000" in found["error"]["message"]
+
+
 def test_sixteen_tokens_are_the_default_of_models_that_count(client, models):
     client.ask(PATH, {"model": "engine", "prompt": "x"})
     client.ask(PATH, {"model": "words", "prompt": "x"})
@@ -105,6 +128,15 @@ def test_the_best_texts_are_those_of_the_highest_probability(client):
     assert found["usage"]["completion_tokens"] == 9
 
 
+def test_fields_without_effect_are_accepted(client):
+    fields = {"user": "u", "metadata": {"a": "b"}, "store": True, "service_tier": "auto"}
+    fields |= {"safety_identifier": "s", "prompt_cache_key": "p"}
+
+    status, found = client.ask(PATH, {"model": "engine", "prompt": "x", **fields})
+
+    assert status == 200, found
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [
@@ -117,7 +149,7 @@ def test_the_best_texts_are_those_of_the_highest_probability(client):
         ({"best_of": 2, "stream": True}, "best_of"),
         ({"best_of": 1, "n": 2}, "best_of"),
         ({"echo": True, "logprobs": 1}, "echo"),
-        ({"echo": True, "prompt": [1]}, "echo"),
+        ({"model": "vllm", "echo": True, "prompt": [1]}, "echo"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"messages": []}, "messages"),
     ],
