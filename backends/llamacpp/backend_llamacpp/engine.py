@@ -21,9 +21,11 @@ from backend_llamacpp.generation import LlamaGeneration
 from backend_llamacpp.library import Library, raise_error
 from backend_llamacpp.request import completion_request
 from backend_llamacpp.settings import Settings
-from core.errors import invalid
+from core.errors import CoreError, invalid
 
 logger = logging.getLogger("core")
+
+_MOST_AROUND = 8  # tokens that llama.cpp may add to a query and a document
 
 
 class LlamaEngine(Engine):
@@ -44,6 +46,8 @@ class LlamaEngine(Engine):
         self._lock = threading.Lock()  # guards the fields below
         self._threads: list[threading.Thread] = []
         self._generations: set[LlamaGeneration] = set()
+        # Tokens that llama.cpp adds to a query and a document; known after the first long pair.
+        self._around_pair: int | None = None
 
     def generate(self, prompt: Prompt, sampling: Sampling, emit: Emit) -> Generation:
         generation = LlamaGeneration(
@@ -91,6 +95,15 @@ class LlamaEngine(Engine):
         return np.stack(found), [len(each) for each in tokens]
 
     def rank(self, query: str, documents: Sequence[str]) -> tuple[Any, int]:
+        """Return FP32[documents], as the model's classifier gives them, and the tokens of all pairs.
+
+        Raises CoreError(INVALID) for a query and a document that are together longer than the context, and
+        llama.cpp's error as a CoreError.
+        """
+        self._check_pairs(query, documents)
+        return self._rank(query, documents)
+
+    def _rank(self, query: str, documents: Sequence[str]) -> tuple[Any, int]:
         request = {"query": query, "documents": list(documents)}
         answer = self._library.rank(orjson.dumps(request))
         raise_error(answer)
@@ -100,12 +113,21 @@ class LlamaEngine(Engine):
         return scores, answer["usage"]["prompt_tokens"]
 
     def tokenize(self, text: str, special: bool = True) -> list[int]:
-        document = {"content": text, "add_special": special, "parse_special": True}
+        return self._tokens(text, special, True)
+
+    def _tokens(self, content: str | list[str], special: bool, parse_special: bool) -> list[int]:
+        """Return the tokens of a text, or of several, one behind the other."""
+        document = {"content": content, "add_special": special, "parse_special": parse_special}
         found: list[int] = self._library.call("/tokenize", document)["tokens"]
         return found
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        return str(self._library.call("/detokenize", {"tokens": list(tokens)})["content"])
+        try:
+            return str(self._library.call("/detokenize", {"tokens": list(tokens)})["content"])
+        except CoreError as error:  # it has no other reason to fail
+            raise invalid(
+                f"the tokens have no text, expected numbers of the vocabulary: {error}"
+            ) from None
 
     def status(self) -> Status:
         with self._lock:
@@ -131,3 +153,25 @@ class LlamaEngine(Engine):
                 f"the text has {tokens} tokens, and the context of the model is {self._settings.context} "
                 "tokens; send a shorter text, or load the model with a larger parameter 'context'"
             )
+
+    def _check_pairs(self, query: str, documents: Sequence[str]) -> None:
+        context, template = self._settings.context, self._settings.rank_template
+        around = len(query.encode()) + max(len(template.encode()), _MOST_AROUND)
+        for number, document in enumerate(documents):
+            if around + len(document.encode()) <= context:  # a token is at least one byte
+                continue
+            if (tokens := self._pair_length(query, document)) > context:
+                raise invalid(
+                    f"the query and document {number} have {tokens} tokens together, and the context of the "
+                    f"model is {context} tokens; send shorter texts, or load the model with a larger "
+                    "parameter 'context'"
+                )
+
+    def _pair_length(self, query: str, document: str) -> int:
+        """Return how many tokens llama.cpp makes of a query and a document."""
+        if template := self._settings.rank_template:
+            text = template.replace("{query}", query).replace("{document}", document)
+            return len(self.tokenize(text, special=False))
+        if self._around_pair is None:
+            self._around_pair = self._rank("", [""])[1]
+        return self._around_pair + len(self._tokens([query, document], False, False))

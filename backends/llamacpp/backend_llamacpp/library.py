@@ -177,7 +177,9 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
     found.warmup = False
     found.n_ctx = settings.context * settings.slots
     found.n_parallel = settings.slots
-    found.kv_unified = False  # each slot has its own context: none takes that of another
+    # Each slot has its own context: none takes that of another. For embeddings, llama.cpp would then compute
+    # texts of several lengths in parts, and pool the last part of each only.
+    found.kv_unified = settings.task != "generate"
     batch = settings.batch or _suitable_batch(settings)
     found.n_batch = batch
     found.n_ubatch = batch if settings.projector else min(batch, _PROMPTS_ON_GPU)

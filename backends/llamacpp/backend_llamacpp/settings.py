@@ -92,6 +92,8 @@ class Settings:
     cache_type       datatype of the cache of keys and values
     prompt_cache_mb  main memory for prompts that no slot holds any more
     template         chat template
+    rank_template    text with {query} and {document} that a model which ranks reads; "" if it reads both as
+                     they are, with special tokens between
     adapters         name of a LoRA adapter → its file
     projector        file that turns images or sound into tokens of the model; None: it takes neither
     media            what that file encodes: "images", "audio" or both; nothing without one
@@ -109,6 +111,7 @@ class Settings:
     cache_type: str = "f16"
     prompt_cache_mb: int = 256
     template: str = ""
+    rank_template: str = ""
     adapters: Mapping[str, Path] = field(default_factory=dict)
     projector: Path | None = None
     media: frozenset[str] = frozenset()
@@ -167,6 +170,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         cache_type=values.choice("cache_type", ("f16", *CACHE_TYPES)),
         prompt_cache_mb=values.number("prompt_cache_mb", 256, 0, 2**31 - 1),
         template=values.text("chat_template") or template,
+        rank_template=str(metadata.values.get("tokenizer.chat_template.rerank", "")),
         adapters=_adapters(values, directory),
         projector=projector,
         media=media,

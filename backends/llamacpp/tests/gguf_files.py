@@ -153,3 +153,79 @@ def projector(seed=0):
         "clip.vision.image_std": [0.5, 0.5, 0.5],
     }
     return gguf(values, tensors)
+
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ["a", "small", "town", "between", "two", "rivers", "and", "more"]
+POOLING_MEAN, POOLING_RANK = 1, 4
+TYPE_NORMAL, TYPE_CONTROL = 1, 3  # of tokens
+
+
+def encoder(pooling, context=64, template="", seed=0):
+    """Return a BERT of one layer with random weights, which has WORDS as its vocabulary.
+
+    With POOLING_RANK it gives a text with more of its words a higher score: the first dimension of the
+    embeddings tells words from unknown ones, and the classifier reads the mean of it.
+
+    template   text with {query} and {document}, which it reads for a pair; "" for none
+    """
+    size, inner = 32, 48
+    random = np.random.default_rng(seed)
+    tokens = [*SPECIAL, *(f"▁{each}" for each in WORDS)]  # a word begins with ▁
+
+    def layer(name, *shape, scale=0.2):
+        return {
+            f"{name}.weight": random.normal(size=shape) * scale,
+            f"{name}.bias": random.normal(size=shape[:1]) * scale,
+        }
+
+    def norm(name):
+        return {f"{name}.weight": np.ones(size), f"{name}.bias": np.zeros(size)}
+
+    words = random.normal(size=(len(tokens), size)) * 0.4
+    words[:, 0] = [0.0 if each.startswith("[") else 2.0 for each in tokens]
+    words[SPECIAL.index("[UNK]"), 0] = -2.0
+    tensors = {
+        "token_embd.weight": words,
+        "token_types.weight": random.normal(size=(2, size)) * 0.1,
+        "position_embd.weight": random.normal(size=(context, size)) * 0.1,
+        **norm("token_embd_norm"),
+        **layer("blk.0.attn_q", size, size),
+        **layer("blk.0.attn_k", size, size),
+        **layer("blk.0.attn_v", size, size, scale=0.02),
+        **layer("blk.0.attn_output", size, size, scale=0.02),
+        **norm("blk.0.attn_output_norm"),
+        **layer("blk.0.ffn_up", inner, size, scale=0.02),
+        **layer("blk.0.ffn_down", size, inner, scale=0.02),
+        **norm("blk.0.layer_output_norm"),
+    }
+    for name in ("attn_v", "attn_output"):
+        tensors[f"blk.0.{name}.weight"] += np.eye(size)
+    if pooling == POOLING_RANK:
+        tensors |= layer("cls", size, size, scale=0.001) | layer("cls.output", 1, size, scale=0.001)
+        tensors["cls.weight"] += np.eye(size) * 0.1  # tanh keeps such numbers apart
+        tensors["cls.output.weight"][0, 0] = 100.0
+    values = {
+        "general.architecture": "bert",
+        "bert.context_length": context,
+        "bert.embedding_length": size,
+        "bert.feed_forward_length": inner,
+        "bert.block_count": 1,
+        "bert.attention.head_count": 2,
+        "bert.attention.layer_norm_epsilon": 1e-5,
+        "bert.attention.causal": False,
+        "bert.pooling_type": pooling,
+        "tokenizer.ggml.model": "bert",
+        "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [TYPE_CONTROL] * len(SPECIAL) + [TYPE_NORMAL] * len(WORDS),
+        "tokenizer.ggml.token_type_count": 2,
+        "tokenizer.ggml.bos_token_id": SPECIAL.index("[CLS]"),
+        "tokenizer.ggml.eos_token_id": SPECIAL.index("[SEP]"),
+        "tokenizer.ggml.seperator_token_id": SPECIAL.index("[SEP]"),
+        "tokenizer.ggml.padding_token_id": SPECIAL.index("[PAD]"),
+        "tokenizer.ggml.unknown_token_id": SPECIAL.index("[UNK]"),
+        "tokenizer.ggml.mask_token_id": SPECIAL.index("[MASK]"),
+        **({"tokenizer.chat_template.rerank": template} if template else {}),
+    }
+    return gguf(values, tensors)

@@ -97,6 +97,21 @@ def test_adapters_are_listed_and_others_are_unknown(sdk):
     assert (refused.value.param, refused.value.code) == ("model", "model_not_found")
 
 
+def test_a_prompt_of_tokens_is_repeated_as_its_text(sdk, engine):
+    text = "The capital of France is"
+    tokens = engine.tokenize(text)
+
+    def ask(prompt, **fields):
+        found = sdk.completions.create(
+            model="chat", prompt=prompt, max_tokens=4, temperature=0, **fields
+        )
+        return found.choices[0].text
+
+    assert ask(tokens, echo=True) == text + ask(tokens)
+    with pytest.raises(openai.BadRequestError):
+        ask([10**6], echo=True)
+
+
 @pytest.mark.parametrize(
     ("width", "param", "said"),
     [
