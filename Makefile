@@ -84,8 +84,8 @@ dev: .venv/.test  ## everything that work on the code needs; builds the compiled
 test-balancing: .venv/.test  ## balance requests over three servers of unequal speed by their load reports, for minutes
 	PYTHONPATH=.:tests $(BIN)/python -m balancing $(ARGS)
 
-test-kserve-sdk: build/kserve/.made .venv/.test  ## KServe's SDK in front of a server, and its types, in an environment of its own of 500 MB
-	CORE_KSERVE=$(CURDIR)/build/kserve $(BIN)/pytest --timeout=600 tests/deploy/kserve_sdk $(ARGS)
+test-kserve-sdk: build/kserve/.made .venv/.test  ## KServe's SDK in front of a server, and its types, in an environment of its own of 500 MB; CRDS=FOLDER also compares with its definitions
+	CORE_KSERVE=$(CURDIR)/build/kserve $(if $(CRDS),CORE_KSERVE_CRDS="$(CRDS)") $(BIN)/pytest --timeout=600 tests/deploy/kserve_sdk tests/deploy/test_kserve_definitions.py $(ARGS)
 
 bench: .venv/.release  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,7 +1,7 @@
 """The objects for KServe, by the definitions (CRDs) of KServe. They have no package: a folder names them.
 
-git clone --depth=1 https://github.com/kserve/kserve
-CORE_KSERVE_CRDS=kserve/config/crd/full pytest tests/deploy/test_kserve_definitions.py
+git clone --depth=1 https://github.com/kserve/kserve /tmp/kserve
+make test-kserve-sdk CRDS=/tmp/kserve/config/crd/full
 """
 
 import functools
@@ -43,6 +43,13 @@ SMALL = {
 @pytest.fixture(scope="module")
 def schemas():
     return definitions.schemas()
+
+
+def test_a_folder_without_definitions_is_an_error_that_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(definitions, "FOLDER", str(tmp_path))
+
+    with pytest.raises(FileNotFoundError, match=f"in '{tmp_path}'; expected the folder"):
+        definitions.schemas()
 
 
 @real

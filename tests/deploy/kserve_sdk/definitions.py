@@ -12,16 +12,24 @@ _PARTS = ("properties", "additionalProperties", "items")
 
 
 def schemas():
-    """Return (apiVersion, kind) → JSON schema, of the files below CORE_KSERVE_CRDS."""
+    """Return (apiVersion, kind) → JSON schema, of the files below CORE_KSERVE_CRDS.
+
+    Raises FileNotFoundError if none of them is a definition of KServe.
+    """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for path in sorted(Path(FOLDER).rglob("*.yaml")):
         for each in yaml.load_all(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if not each or each.get("kind") != "CustomResourceDefinition":
                 continue
-            spec = each["spec"]
-            for version in spec["versions"]:
+            spec = each.get("spec", {})
+            for version in spec.get("versions", ()):  # patches of definitions have none
                 key = f"{spec['group']}/{version['name']}", spec["names"]["kind"]
                 found[key] = closed(version["schema"]["openAPIV3Schema"], is_root=True)
+    if not any(version.startswith("serving.kserve.io/") for version, _ in found):
+        raise FileNotFoundError(
+            f"found no CustomResourceDefinition of serving.kserve.io in '{FOLDER}'; expected the folder "
+            "config/crd/full of KServe's repository, with its *.yaml"
+        )
     return found
 
 
