@@ -51,7 +51,7 @@ def test_the_server_and_the_next_request_live(tmp_path):
     with core.Server(
         model_repository=str(tmp_path), model_control_mode="explicit", load_model=names
     ) as server:
-        with pytest.raises(CoreError, match="'damaged_0.*' is not healthy"):
+        with pytest.raises(CoreError, match=r"'damaged_0.*' is not healthy"):
             server.infer("damaged", {"x": X})
 
         assert server.infer("good", {"x": X})["output0"].tolist() == (2 * X).tolist()
