@@ -150,7 +150,7 @@ def sequences():
     found = find_spec("motmetrics")
     folder = Path(found.origin).parent / "data" if found is not None else Path()
     if not (folder / "TUD-Campus").is_dir():
-        pytest.skip("motmetrics with its sequences is not installed")
+        pytest.skip("two public sequences are in a package: pip install motmetrics")
     return folder
 
 
