@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from itertools import count
 from pathlib import Path
 
 import grpc
@@ -19,6 +20,12 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "settings"
 SETTINGS = "/v2/models/score/settings"
+# Each request that waits for a millisecond comes after the others, and none is refused.
+LATE = {"timeout_action": "DELAY", "default_timeout_microseconds": 1000, "max_queue_size": 100}
+OPTIONS = (
+    *("--workers=2", "--settings-write", "--cache-config=local,size=1048576"),
+    *("--rate-limit=execution_count", "--rate-limit-resource=R:1"),
+)
 CHANGES = int(os.environ.get("CORE_SETTINGS_CHANGES", "40"))  # make test-settings: 1,000
 
 
@@ -28,7 +35,7 @@ def server(pytestconfig):
     pytest.importorskip("backend_python")
     launcher = Launcher(pytestconfig)
     launcher.kind = "core"
-    yield launcher.start(["score"], "--workers=2", "--settings-write", source=EXAMPLE / "models")
+    yield launcher.start(["score"], *OPTIONS, source=EXAMPLE / "models")
     launcher.stop_all(wait=True)
 
 
@@ -52,9 +59,9 @@ def batching(**fields):
     return {"dynamic_batching": fields}
 
 
-def delays(server, count=24):
-    """Return the delays that `count` connections see, of both workers most likely."""
-    found = [call(server, SETTINGS)["now"]["dynamic_batching"] for _ in range(count)]
+def delays(server, calls=24):
+    """Return the delays that as many connections see, of both workers most likely."""
+    found = [call(server, SETTINGS)["now"]["dynamic_batching"] for _ in range(calls)]
     return {each["max_queue_delay_microseconds"] for each in found}
 
 
@@ -138,32 +145,46 @@ def metric(server, name):
 
 @pytest.mark.timeout(180 + CHANGES)
 def test_changes_under_load_lose_nothing(server):
-    x = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3]}]}
     before = metric(server, "nv_inference_request_success")
+    hits = metric(server, "nv_cache_num_hits_per_model")
     answers, ends = [], threading.Event()
 
     def client():
-        while not ends.is_set():
-            answers.append(call(server, "/v2/models/score/infer", x))
+        for number in count():
+            if ends.is_set():
+                return
+            x = number % 5  # the same again and again, for the cache
+            tensor = {"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [x]}
+            answers.append((x, call(server, "/v2/models/score/infer", {"inputs": [tensor]})))
 
     clients = [threading.Thread(target=client) for _ in range(6)]
     for each in clients:
         each.start()
     choices = [
-        batching(max_queue_delay_microseconds=0),
+        batching(max_queue_delay_microseconds=0, preserve_ordering=None),
         batching(max_queue_delay_microseconds=1000, preferred_batch_size=[4]),
+        {"response_cache": {"enable": True}},
         batching(preferred_batch_size=None, priority_levels=2, default_priority_level=1),
+        batching(default_queue_policy=LATE),
+        {"rate_limiter": {"score": {"priority": 2, "resources": [{"name": "R", "count": 1}]}}},
         batching(priority_levels=None, default_priority_level=None),
+        batching(default_queue_policy=None, preserve_ordering=True),
+        {"response_cache": {"enable": False}, "rate_limiter": None},
     ]
-    numbers = [call(server, SETTINGS, choices[n % 4])["number"] for n in range(CHANGES)]
-    ends.set()
-    for each in clients:
-        each.join()
+    try:
+        done = [call(server, SETTINGS, choices[n % len(choices)]) for n in range(CHANGES)]
+    finally:
+        ends.set()
+        for each in clients:
+            each.join()
 
+    assert [each for each in done if type(each) is not dict] == []
+    numbers = [each["number"] for each in done]
     assert numbers == list(range(numbers[0], numbers[0] + CHANGES))
-    assert {type(each) for each in answers} == {dict}
-    assert {each["outputs"][0]["data"][0] for each in answers} == {6}
+    assert [each for _, each in answers if type(each) is not dict] == []
+    assert {each["outputs"][0]["data"][0] - 2 * x for x, each in answers} == {0}
     assert metric(server, "nv_inference_request_success") - before == len(answers)
+    assert metric(server, "nv_cache_num_hits_per_model") > hits
 
 
 def test_the_example_compares_settings_and_goes_back(server):

@@ -7,7 +7,7 @@ import pytest
 from core_settings.state import KEPT
 
 from core.control import OPERATIONS, called_by
-from core.errors import CoreError
+from core.errors import CoreError, Kind
 
 from .conftest import BATCHING, CONFIG, area, ask, delay, text_of_error, until
 
@@ -137,7 +137,10 @@ async def test_a_number_that_is_not_there_names_those_that_are(models, serve):
 
     for us in range(1, KEPT + 3):
         await area(server).set("m", delay(us))
-    found = await text_of_error(area(server).rollback("m", 1))
+    with pytest.raises(CoreError) as caught:
+        await area(server).rollback("m", 1)
+    assert caught.value.kind is Kind.NOT_FOUND
+    found = caught.value.message
     assert found == f"settings of model 'm' have no number 1; there are: 0, 3 to {KEPT + 2}"
     assert "-1, expected the number of a change" in await text_of_error(
         area(server).rollback("m", -1)
