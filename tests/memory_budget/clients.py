@@ -18,7 +18,8 @@ import tritonclient.grpc as triton
 from memory_budget.steady import BODY
 
 DEADLINE_S = 60.0
-DEAD = "not healthy"  # of a request whose process was killed
+LEFT, DEAD = "left", "with a killed process"  # results
+_UNHEALTHY = "not healthy"  # of a request whose process was killed
 SHORT_S = 0.02  # of requests whose deadline may pass while their model loads
 
 
@@ -87,8 +88,8 @@ class Clients:
             except Exception as error:  # every kind is a failure
                 what = f"failed {type(error).__name__}: {error}"
                 connection.close()
-            if what.startswith("failed") and DEAD in what and self._dies(model):
-                what = "with a killed process"
+            if what.startswith("failed") and _UNHEALTHY in what and self._dies(model):
+                what = DEAD
             with self._lock:
                 self.sent = max(self.sent, number + 1)
                 if what.startswith("failed"):
@@ -123,7 +124,7 @@ class Clients:
         with socket.create_connection(("localhost", self._http_port)) as left:
             left.sendall(head.encode() + BODY)
             time.sleep(0.002)
-        return "left"
+        return LEFT
 
     def _checked(self, model: str, value: float) -> str:
         expected = self._first(model)

@@ -35,33 +35,35 @@ def private_bytes(pid: int) -> int:
 
 
 class Sampler:
-    """Samples of what models take, from `start` to `stop`; `most` is the largest, in bytes.
+    """Samples of what models take, from `start` to `stop`, in bytes.
 
-    loaded   bytes of the models that are loaded now: all else is that of the server itself
+    loaded      bytes of the models that are loaded now: all else is that of the server itself
+    longest_s   between two samples, or from the last one to `stop`
     """
 
     def __init__(self, pid: int, loaded: int):
         self._pid = pid
         self._others = private_bytes(pid) - loaded
         self.samples: list[int] = []
-        self.longest_s = 0.0  # between two samples
+        self.longest_s = 0.0
+        self._last = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
+        self._last = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
         self._ended.set()
         self._thread.join()
-
-    @property
-    def most(self) -> int:
-        return max(self.samples, default=0)
+        self._note()  # also if the thread has ended before, by an error
 
     def _run(self) -> None:
-        last = time.monotonic()
         while not self._ended.wait(EVERY_S):
             self.samples.append(private_bytes(self._pid) - self._others)
-            now = time.monotonic()
-            self.longest_s, last = max(self.longest_s, now - last), now
+            self._note()
+
+    def _note(self) -> None:
+        now = time.monotonic()
+        self.longest_s, self._last = max(self.longest_s, now - self._last), now

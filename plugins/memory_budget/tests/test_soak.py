@@ -5,8 +5,9 @@ import sys
 
 import pytest
 from memory_budget.__main__ import main
+from memory_budget.disturber import Disturber
 from memory_budget.models import write_models
-from memory_budget.run import Disturber, soak
+from memory_budget.run import soak
 
 
 @pytest.mark.timeout(300)
