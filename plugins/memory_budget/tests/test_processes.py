@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -145,6 +146,33 @@ def test_what_is_measured_is_what_the_kernel_counts(serve):
     assert all(size == pytest.approx(8 << 20, rel=0.25) for size in measured)
     usage = get(server, "/v2/models/m1/stats")["model_stats"][0]["memory_usage"]
     assert usage == [{"type": "CPU", "id": 0, "byte_size": measured[0]}]
+
+
+def test_a_trace_file_shows_the_wait_for_a_load(serve, tmp_path):
+    file = tmp_path / "trace"
+    options = ("level=TIMESTAMPS", "rate=1", f"triton,file={file}", "triton,log-frequency=1")
+    server = serve("--memory-budget=36M", *(f"--trace-config={each}" for each in options))
+
+    ask(server, "m0")
+    ask(server, "m0")
+
+    loads, none = (stamps(tmp_path / f"trace.{number}") for number in (0, 1))
+    order = ["REQUEST_START", "MODEL_LOAD_START", "MODEL_LOAD_END", "COMPUTE_START", "REQUEST_END"]
+    assert sorted(order, key=loads.get) == order
+    assert "MODEL_LOAD_START" not in none and "REQUEST_END" in none
+
+
+def stamps(file):
+    """Return name → nanoseconds of the timestamps in a trace file, once it is there."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            entries = json.loads(file.read_text())
+            break
+        except (FileNotFoundError, json.JSONDecodeError):  # it is being written
+            assert time.monotonic() < end, f"{file} is not there or not complete"
+            time.sleep(0.05)
+    return {each["name"]: each["ns"] for entry in entries for each in entry.get("timestamps", ())}
 
 
 def test_a_python_model_counts_with_its_process(serve, tmp_path):
