@@ -2,5 +2,6 @@
 
 models.py    versions of one model: an equal one, one with a planted difference, one that fails
 load.py      an open-loop load over HTTP
-run.py       the phases, and what they must show
+run.py       the phases
+judge.py     what they must show
 """

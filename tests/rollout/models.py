@@ -8,6 +8,7 @@ EQUAL, PLANTED, BAD = 2, 3, 4  # versions
 ELEMENTS = 8
 PLACE = 5  # index of the planted difference
 DIFFERENCE = 1e-3
+ERROR = "it cannot"  # of version BAD
 
 _CONFIG = f"""backend: "python"
 version_policy {{ all {{}} }}
@@ -36,7 +37,7 @@ class TritonPythonModel:
 """
 _FAIL = (
     "if self.count % 5 == 0:\n"
-    '            return pb_utils.InferenceResponse(error=pb_utils.TritonError("it cannot"))'
+    f'            return pb_utils.InferenceResponse(error=pb_utils.TritonError("{ERROR}"))'
 )
 _PLANT = f"y[{PLACE}] += np.float32({DIFFERENCE})"
 

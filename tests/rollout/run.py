@@ -1,4 +1,4 @@
-"""The phases: a rollout from 1 to 100 %, copies to three versions, a rollback. What each must show."""
+"""The phases: a rollout from 1 to 100 %, copies to two versions, a rollback."""
 
 from __future__ import annotations
 
@@ -7,34 +7,21 @@ import json
 import math
 import time
 import urllib.request
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from soak.server import Server
 
+from rollout.judge import Found, judge_copies, judge_failures, judge_rate, sums_of
 from rollout.load import Load, Seen
-from rollout.models import BAD, DIFFERENCE, EQUAL, PLACE, PLANTED, write_models
+from rollout.models import BAD, DIFFERENCE, EQUAL, ERROR, PLACE, PLANTED, write_models
 
 PERCENTS = (1, 5, 25, 50, 100)
 MOST_Z = 4.0  # standard deviations: a sound run passes it once in 16,000 steps
 ROLLBACK_S = 5.0
 AFTER_S = 2.0  # of requests after the rollback
 PHASES = len(PERCENTS) + 3  # steps, copies to two versions, a rollback
-LEAST_RATE = 0.95  # of the rate that was asked for: below it, nothing is shown at that rate
-
-
-@dataclass
-class Found:
-    """The result of a run. `problems` is empty if everything held."""
-
-    problems: list[str] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
-
-    def must(self, holds: bool, text: str) -> None:
-        if not holds:
-            self.problems.append(text)
 
 
 class Run:
@@ -78,11 +65,8 @@ class Run:
 
     def _judge(self, name: str, seen: Seen) -> None:
         """Check what holds in each phase: the rate, and right answers to all requests."""
-        least = LEAST_RATE * self._rate
-        self.found.must(
-            seen.rate >= least, f"{name}: {seen.rate:.0f} requests a second, below {least:.0f}"
-        )
-        self.found.must(not seen.failures, f"{name}: failed: {seen.failures[:3]}")
+        judge_rate(self.found, name, seen.rate, self._rate)
+        judge_failures(self.found, name, seen.failures)
 
     async def _copies(self, version: int, expected: str) -> None:
         """Copy each request to a version; all must be counted as expected."""
@@ -96,17 +80,12 @@ class Run:
                 break
             await asyncio.sleep(0.1)
         name = f"copies to version {version}"
-        sums = ", ".join(
-            f"{counts[each]} {each}"
-            for each in ("equal", "differing", "error", "dropped", "skipped")
-        )
         largest = counts["largest_difference"]
         self.found.facts[name] = (
-            f"{sums}, largest difference {largest:.3g}; callers: {_shown(seen)}"
+            f"{sums_of(counts)}, largest difference {largest:.3g}; callers: {_shown(seen)}"
         )
         self._judge(name, seen)
-        copied = seen.answers - counts["dropped"]
-        self.found.must(counts[expected] == copied, f"{name}: {sums}, expected {copied} {expected}")
+        judge_copies(self.found, name, counts, seen.answers, expected)
         if expected == "differing":
             places = {tuple(each.get("index", ())) for each in counts["differences"]}
             self.found.must(places == {(PLACE,)}, f"{name}: found at {places}")
@@ -131,6 +110,8 @@ class Run:
             f"{seen.answers + len(seen.failures)} requests failed; {_shown(seen)}"
         )
         self.found.must(seconds < ROLLBACK_S, f"rollback: after {seconds:.2f} s")
+        judge_rate(self.found, "rollback", seen.rate, self._rate)
+        judge_failures(self.found, "rollback", seen.failures, planted=ERROR)
         after = await self._load.send(AFTER_S)
         self.found.must(set(after.versions) == {1}, f"after the rollback: {after.versions}")
         self._judge("after the rollback", after)
