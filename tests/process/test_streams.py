@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.streams import answers
-from tests.streams.soak import soak
+from tests.streams.soak import KILLED, soak
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "12"))
 
@@ -26,6 +26,7 @@ def test_every_stream_ends_rightly_whatever_happens_meanwhile(tmp_path):
         "generate whole",
         "leave",
         "kill",
+        KILLED,
     }
     assert trial.seen["load of changing"] > 1
 

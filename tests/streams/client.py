@@ -6,12 +6,38 @@ import asyncio
 import json
 import socket
 import struct
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
 _RESET = struct.pack(
     "ii", 1, 0
 )  # SO_LINGER: close() then resets the connection, as the end of a process does
+
+# Begins streams, says so, and reads nothing further. Arguments: port, path, body, number of streams.
+_PROGRAM = """
+import http.client, sys, time
+port, path, body, count = int(sys.argv[1]), sys.argv[2], sys.argv[3].encode(), int(sys.argv[4])
+connections = [http.client.HTTPConnection("127.0.0.1", port) for _ in range(count)]
+for each in connections:
+    each.request("POST", path, body, {"Content-Type": "application/json"})
+answers = [each.getresponse() for each in connections]
+found = {each.status for each in answers}
+print("begun" if found == {200} else found, flush=True)
+time.sleep(3600)
+"""
+
+
+async def started_process(
+    port: int, path: str, document: dict[str, Any], count: int
+) -> asyncio.subprocess.Process:
+    """Start a process that begins some streams, and then prints the line `begun`."""
+    arguments = str(port), path, json.dumps(document), str(count)
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", "-c", _PROGRAM, *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
 
 
 class EventClient:
