@@ -1,4 +1,7 @@
-"""The programs `ray` and `serve`, as docs/operate/ray.md uses them: two nodes on this machine."""
+"""The programs `ray` and `serve`, as docs/operate/ray.md and the README use them.
+
+Two nodes run on this machine, with a token.
+"""
 
 import contextlib
 import json
@@ -17,47 +20,63 @@ import pytest
 import tritonclient.grpc as triton
 
 ROOT = Path(__file__).parents[3]
+PAGES = ROOT / "docs" / "operate" / "ray.md", ROOT / "plugins" / "ray" / "README.md"
 PROGRAMS = Path(sys.executable).parent
 PIXELS = np.zeros((1, 8, 8), np.float32)
 
 
 class Nodes:
-    """Two nodes of Ray with a processor each, and the commands of Serve for them."""
+    """Two nodes of Ray with a processor each, which require a token, and the commands of Serve for them."""
 
-    def __init__(self, log, free_port):
+    def __init__(self, folder, free_port):
         self.port, self.dashboard, self.http, self.grpc = (free_port() for _ in range(4))
-        self._log = log.open("w")
+        # The token is in the folder of the user.
+        token = {"HOME": str(folder), "RAY_AUTH_MODE": "token"}
+        self.environment = {**os.environ, **token, "RAY_raylet_start_wait_time_s": "60"}
+        self._log = (folder / "log").open("w")
         self._started = []
-        try:
-            self._start()
-        except BaseException:
-            self.end()
-            raise
+        self._token = self.run("ray", "get-auth-token", "--generate").strip()
 
-    def _start(self):
-        self._started.append(
-            self.begin("ray", "start", "--head", f"--port={self.port}", "--num-cpus=1",
-                       f"--dashboard-port={self.dashboard}", "--block")
-        )  # fmt: skip
-        wait_for(lambda: opened(f"http://127.0.0.1:{self.dashboard}/api/version"))
-        self._started.append(
-            self.begin(
-                "ray", "start", f"--address=127.0.0.1:{self.port}", "--num-cpus=1", "--block"
-            )
-        )
-        wait_for(lambda: self.status().count("node_") >= 2)
+    def start(self):
+        """Start the nodes. Return False if one has ended instead."""
+        head = ("--head", f"--port={self.port}", f"--dashboard-port={self.dashboard}")
+        for number, options in ((1, head), (2, (f"--address=127.0.0.1:{self.port}",))):
+            self._started.append(self.begin("ray", "start", *options, "--num-cpus=1", "--block"))
+            if not self._become(number):
+                return False
+        return True
+
+    def _become(self, number):
+        """Wait until there are so many nodes. Return False if one has ended instead."""
+        version = self.of_dashboard("/api/version")
+
+        def ended():
+            return any(each.poll() is not None for each in self._started)
+
+        def ready():
+            return opened(version) and self.status().count("node_") >= number
+
+        wait_for(lambda: ended() or ready())
+        return not ended()
 
     def begin(self, program, *arguments):
         return subprocess.Popen(
-            [PROGRAMS / program, *arguments], cwd=ROOT, stdout=self._log, stderr=self._log
-        )
+            [PROGRAMS / program, *arguments],
+            cwd=ROOT, env=self.environment, stdout=self._log, stderr=self._log,
+        )  # fmt: skip
 
     def run(self, program, *arguments):
         done = subprocess.run(
-            [PROGRAMS / program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
-        )
+            [PROGRAMS / program, *arguments],
+            cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def of_dashboard(self, path):
+        """Return a request to the dashboard, with the token."""
+        url = f"http://127.0.0.1:{self.dashboard}{path}"
+        return urllib.request.Request(url, headers={"Authorization": f"Bearer {self._token}"})
 
     def status(self):
         return self.run("ray", "status", f"--address=127.0.0.1:{self.port}")
@@ -77,9 +96,16 @@ class Nodes:
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory, free_port):
-    started = Nodes(tmp_path_factory.mktemp("nodes") / "log", free_port)
-    yield started
-    started.end()
+    # Ray ends on a busy machine: a node waits fifteen seconds for its agents.
+    for _ in range(3):
+        started = Nodes(tmp_path_factory.mktemp("nodes"), free_port)
+        try:
+            if started.start():
+                yield started
+                return
+        finally:
+            started.end()
+    pytest.fail("Ray has not started in three attempts")
 
 
 def opened(url):
@@ -131,9 +157,7 @@ def config(nodes, free_port, tmp_path):
 def running(nodes):
     """Return the replicas of the application `models`, if all of it is up to date."""
     found = json.loads(
-        urllib.request.urlopen(
-            f"http://127.0.0.1:{nodes.dashboard}/api/serve/applications/", timeout=30
-        ).read()
+        urllib.request.urlopen(nodes.of_dashboard("/api/serve/applications/"), timeout=30).read()
     )["applications"].get("models")
     if not found or found["status"] != "RUNNING":
         return None
@@ -179,7 +203,7 @@ def serving(nodes, log, *arguments):
     with log.open("w") as file:
         program = subprocess.Popen(
             [PROGRAMS / "serve", "run", f"--address=127.0.0.1:{nodes.port}", *arguments],
-            cwd=ROOT, stdout=file, stderr=file,
+            cwd=ROOT, env=nodes.environment, stdout=file, stderr=file,
         )  # fmt: skip
         try:
             wait_for(lambda: "is ready at" in log.read_text() or program.poll() is not None)
@@ -189,17 +213,25 @@ def serving(nodes, log, *arguments):
             assert program.wait(120) in (0, 1), log.read_text()
 
 
-def test_serve_run_answers_until_it_is_interrupted(nodes, tmp_path):
-    options = "model_repository=examples/models", "model_control_mode=explicit", "load_model=digits"
-    bounds = "max_replicas=3", "target_wait_ms=50"
+def said(page):
+    """Return the arguments of each `serve run` of a page, in one piece."""
+    return re.findall(r"^ *serve run (.*)$", page.read_text(), re.M)
 
-    with serving(nodes, tmp_path / "log", "core_ray:app", *options, *bounds):
+
+OF_MODELS = sorted({each for page in PAGES for each in said(page) if "core_ray:app" in each})
+
+
+@pytest.mark.parametrize("arguments", OF_MODELS)
+def test_a_serve_run_of_the_page_answers_until_it_is_interrupted(nodes, tmp_path, arguments):
+    with serving(nodes, tmp_path / "log", *arguments.split()):
         assert ask(8000)["model_name"] == "digits"
         assert opened("http://127.0.0.1:8000/v2/models/digits/ready")
 
 
 def test_the_example_of_a_pipeline_answers(nodes, tmp_path):
-    with serving(nodes, tmp_path / "log", "examples.ray.pipeline:app"):
+    (arguments,) = (each for each in said(PAGES[0]) if "pipeline" in each)
+
+    with serving(nodes, tmp_path / "log", *arguments.split()):
         body = json.dumps(PIXELS.tolist()).encode()
         request = urllib.request.Request("http://127.0.0.1:8000", body)
         with urllib.request.urlopen(request, timeout=120) as response:
@@ -212,7 +244,7 @@ def test_serve_run_refuses_a_misspelt_argument_at_once(nodes):
     done = subprocess.run(
         [PROGRAMS / "serve", "run", f"--address=127.0.0.1:{nodes.port}", "core_ray:app",
          "model_repositry=examples/models"],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, env=nodes.environment, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
     assert done.returncode != 0
@@ -220,7 +252,7 @@ def test_serve_run_refuses_a_misspelt_argument_at_once(nodes):
 
 
 def test_the_example_of_a_batch_reads_digits(nodes):
-    environment = {**os.environ, "RAY_ADDRESS": f"127.0.0.1:{nodes.port}"}
+    environment = {**nodes.environment, "RAY_ADDRESS": f"127.0.0.1:{nodes.port}"}
 
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / "ray" / "batch.py"],
