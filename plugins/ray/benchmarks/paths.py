@@ -1,17 +1,19 @@
 """What the ways to a model on Ray cost, beside deployments of Ray's own with onnxruntime.
 
-    python plugins/ray/benchmarks/paths.py [--seconds 5] [--rounds 3] [--clients 32]
+    python plugins/ray/benchmarks/paths.py [--seconds 4] [--rounds 3] [--clients 32]
 
 The model is `digits` of examples/models, a request has one row. In each round, each way is measured in turn,
-with one client for p50 and p99, then with many, each of which sends its next request after a response:
+with one client, then with many, each of which sends its next request after a response:
 
+    p50, p99              of the latencies: those of one client are what the way costs; many clients also
+                          wait for each other
     requests/s            of all clients
     requests/s per core   per second of processor time of all processes of Ray; the clients' is not in it.
                           A call by handle chooses its replica in the client: that part is not in it either
 
 Serve reads its kind of ingress once, so each has a process and a cluster of its own, one after the other:
-its Python proxies, then HAProxy in front of direct ports of the replicas. The rows are medians of the rounds.
-Nothing else should run on the machine.
+its Python proxies, then HAProxy in front of direct ports of the replicas. The rows are medians of the rounds;
+they are printed as a table of Markdown. It takes up to nine minutes. Nothing else should run on the machine.
 """
 
 from __future__ import annotations
@@ -23,11 +25,9 @@ import json
 import os
 import random
 import socket
-import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ import grpc.aio
 import numpy as np
 import ray
 from core_ray import CoreDeployment
+from figures import Figures, figures, medians, table
 from ray import serve
 from starlette.requests import Request
 from ways import PIXELS, Ask, by_handle, bytes_over_http, over_grpc, over_http
@@ -47,17 +48,6 @@ DIRECT_PORTS = 100  # of each protocol, from which Serve's servers in the replic
 PATIENCE_S = 180  # for the first response of a way
 ONNX = MODELS / "digits" / "1" / "model.onnx"
 ONE_THREAD = {"enable-global-threadpool": "1", "intra_op_thread_count": "1"}
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class Figures:
-    """One round of one way."""
-
-    p50_ms: float
-    p99_ms: float
-    rate: float
-    per_core: float
 
 
 class OnnxRuntime:
@@ -90,7 +80,7 @@ class OnnxRuntime:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--ingress", choices=(PROXIES, HAPROXY), help=argparse.SUPPRESS)
@@ -162,7 +152,8 @@ async def measure(
     plain = {"skip_auto_headers": ["Accept-Encoding"]}
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, **plain) as http:
         if flags.ingress == HAPROXY:
-            ways = behind_haproxy(http, http_port, grpc_port, await direct_port(http), sessions)
+            direct = await direct_port(http), await direct_grpc_port()
+            ways = behind_haproxy(http, http_port, grpc_port, direct, sessions)
         else:
             ports = await models.ports.remote()
             ways = behind_proxies(http, http_port, grpc_port, models, ports, sessions)
@@ -170,7 +161,8 @@ async def measure(
             await first_response(name, way)
         for number in range(flags.rounds):
             for name, way in ways.items():
-                found.setdefault(name, []).append(await figures(way, flags))
+                measured = await figures(way, flags.clients, flags.seconds)
+                found.setdefault(name, []).append(measured)
                 print(f"round {number + 1}: {name}: {found[name][-1]}", file=sys.stderr, flush=True)
     return {name: medians(rounds) for name, rounds in found.items()}
 
@@ -200,13 +192,14 @@ def behind_haproxy(
     http: aiohttp.ClientSession,
     http_port: int,
     grpc_port: int,
-    direct: int,
+    direct: tuple[int, int],
     sessions: dict[str, Any],
 ) -> dict[str, Ask]:
     ways = {
         "core: Serve's HAProxy, HTTP": over_http(http, http_port, "/core"),
         "core: Serve's HAProxy, gRPC": over_grpc(grpc_port),
-        "core: direct HTTP port of Serve": over_http(http, direct, "/core"),
+        "core: direct HTTP port of Serve": over_http(http, direct[0], "/core"),
+        "core: direct gRPC port of Serve": over_grpc(direct[1]),
     }
     for name in sessions:
         ways[f"{name}: Serve's HAProxy, HTTP"] = bytes_over_http(http, http_port, PREFIXES[name])
@@ -235,16 +228,28 @@ def deployed() -> tuple[Any, dict[str, Any]]:
 
 
 async def direct_port(http: aiohttp.ClientSession) -> int:
-    """Return the port at which Serve's server in the replica of the models listens."""
-    first, last = (
-        int(os.environ[f"RAY_SERVE_DIRECT_INGRESS_{m}_HTTP_PORT"]) for m in ("MIN", "MAX")
-    )
-    for port in range(first, last):  # as Serve: it leaves the last one out
+    """Return the port at which Serve's HTTP server in the replica of the models listens."""
+    for port in direct_range("HTTP"):
         with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, TypeError):
             async with http.get(f"http://127.0.0.1:{port}/-/routes") as response:
                 if "/core" in await response.json():
                     return port
-    raise RuntimeError(f"no port from {first} to {last} is that of the models")
+    raise RuntimeError("none of Serve's direct HTTP ports is that of the models")
+
+
+async def direct_grpc_port() -> int:
+    """Return the port at which Serve's gRPC server in the replica of the models listens."""
+    for port in direct_range("GRPC"):
+        with contextlib.suppress(grpc.aio.AioRpcError):  # closed, or that of another application
+            await over_grpc(port)()
+            return port
+    raise RuntimeError("none of Serve's direct gRPC ports is that of the models")
+
+
+def direct_range(protocol: str) -> range:
+    """Return the ports from which Serve takes; it never takes the last one."""
+    names = (f"RAY_SERVE_DIRECT_INGRESS_{most}_{protocol}_PORT" for most in ("MIN", "MAX"))
+    return range(*(int(os.environ[name]) for name in names))
 
 
 async def first_response(name: str, way: Ask) -> None:
@@ -260,71 +265,6 @@ async def first_response(name: str, way: Ask) -> None:
                     f"{name} does not answer after {PATIENCE_S} s: {error!r}"
                 ) from None
             await asyncio.sleep(0.5)
-
-
-async def figures(ask: Ask, flags: argparse.Namespace) -> Figures:
-    alone_s = await clients(ask, 1, flags.seconds)
-    before_s = processor_s()
-    together_s = await clients(ask, flags.clients, flags.seconds)
-    used_s = processor_s() - before_s
-    return Figures(
-        1000 * quantile(alone_s, 0.5),
-        1000 * quantile(alone_s, 0.99),
-        len(together_s) / flags.seconds,
-        len(together_s) / used_s,
-    )
-
-
-async def clients(ask: Ask, number: int, seconds: float) -> list[float]:
-    """Run clients side by side; return the seconds that each response took."""
-    end_s, taken_s = time.perf_counter() + seconds, []
-
-    async def client() -> None:
-        while (begun_s := time.perf_counter()) < end_s:
-            await ask()
-            taken_s.append(time.perf_counter() - begun_s)
-
-    await asyncio.gather(*(client() for _ in range(number)))
-    return taken_s
-
-
-def quantile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
-
-
-def processor_s() -> float:
-    """Return the seconds that all processes below this one have used: those of Ray."""
-    parents, used_s = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended
-        parents[int(folder.name)] = int(fields[1])
-        used_s[int(folder.name)] = (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-    own, total_s = os.getpid(), 0.0
-    for process, seconds in used_s.items():
-        above = parents[process]
-        while above not in (0, own):
-            above = parents.get(above, 0)
-        total_s += seconds if above == own else 0.0
-    return total_s
-
-
-def medians(rounds: list[Figures]) -> list[float]:
-    fields = ("p50_ms", "p99_ms", "rate", "per_core")
-    return [statistics.median(getattr(each, field) for each in rounds) for field in fields]
-
-
-def table(found: dict[str, list[float]], clients: int) -> str:
-    rows = [
-        f"| way | p50, 1 client | p99 | requests/s, {clients} clients | requests/s per core |",
-        "|---|---|---|---|---|",
-    ]
-    for name, (p50, p99, rate, per_core) in found.items():
-        rows.append(f"| {name} | {p50:.2f} ms | {p99:.2f} ms | {rate:.0f} | {per_core:.0f} |")
-    return "\n".join(rows)
 
 
 def free_port() -> int:
