@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,18 @@ SPEC = {
 }
 
 
-@pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="$PERF_ANALYZER names no program")
+def environment():
+    """The environment of the program, with the library of CUDA that is in the packages beside it."""
+    found = dict(os.environ)
+    for each in Path(PROGRAM).parents[1].glob("**/libcudart.so.12"):
+        found["LD_LIBRARY_PATH"] = str(each.parent)
+    return found
+
+
+@pytest.mark.skipif(
+    not os.access(PROGRAM, os.X_OK),
+    reason="$PERF_ANALYZER names no program; `make test-dropin` does",
+)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_the_recorded_inputs_arrive(capture, command, tmp_path, protocol):
     seen = set()
@@ -49,7 +61,11 @@ def test_the_recorded_inputs_arrive(capture, command, tmp_path, protocol):
     url = {"http": client.url, "grpc": client.grpc_url}[protocol]
     arguments = [PROGRAM, "-m", "rows", "--input-data", file, "--request-count", "40"]
     done = subprocess.run(
-        [*arguments, "-i", protocol, "-u", url], capture_output=True, text=True, timeout=60
+        [*arguments, "-i", protocol, "-u", url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
