@@ -30,7 +30,8 @@ def parameter(name, value):
 
 def written(folder, function, *args, **kwargs):
     file = folder / "model.jax"
-    file.write_bytes(export.export(jax.jit(function))(*args, **kwargs).serialize())
+    exported = export.export(jax.jit(function), platforms=["cpu"])(*args, **kwargs)
+    file.write_bytes(exported.serialize())
     return file
 
 
@@ -91,28 +92,54 @@ def test_a_file_of_another_format_is_an_error(serve, content):
         serve(content)
 
 
+def answer(model):
+    """Load the file that is there. Return what it answers; None if the load or the request fails."""
+    try:
+        model.served.load("m")
+        return model(arg0=np.array([1, 2], np.float32))["output0"].tolist()
+    except CoreError:
+        return None
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_a_truncated_file_fails_the_load(tmp_path, serve, seed):
+def test_a_truncated_file_fails_the_load_or_answers_as_the_whole_one(tmp_path, serve, seed):
+    """At the end of a file are fields that JAX writes for its older versions, and does not read."""
     chance = random.Random(seed)
     model = serve(lambda folder: written(folder, lambda a: a * 2, X))
     file = tmp_path / "models" / "m" / "1" / "model.jax"
     good = file.read_bytes()
-    for _ in range(8):
-        file.write_bytes(good[: chance.randrange(len(good) // 2)])
-        with pytest.raises(CoreError):
-            model.served.load("m")
+    for _ in range(12):
+        file.write_bytes(good[: chance.randrange(len(good))])
+        assert answer(model) in (None, [2, 4])
+    for half in (good[: len(good) // 2], good[: len(good) // 4]):
+        file.write_bytes(half)
+        assert answer(model) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_changed_bytes_end_no_process(tmp_path, serve, seed):
+    """A load fails, or the model answers; it may answer something else."""
+    chance = random.Random(seed)
+    model = serve(lambda folder: written(folder, lambda a: a * 2, X))
+    file = tmp_path / "models" / "m" / "1" / "model.jax"
+    good = file.read_bytes()
+    for _ in range(12):
+        content = bytearray(good)
+        content[chance.randrange(len(content))] = chance.randrange(256)
+        file.write_bytes(content)
+        answer(model)
+    file.write_bytes(good)
+    assert answer(model) == [2, 4]
 
 
 LOADS = int(os.environ.get("LOADS", "100"))  # LOADS=1000 is the long form
-MOST_BYTES = 100 << 10  # of growth for each load
 
 
 def test_memory_is_flat_over_many_loads(serve):
     model = serve(lambda a: {"b": a * 2}, a=("float32", "n, 4"))
     x = np.ones((2, 4), np.float32)
 
-    most = 2 * LOADS // 5 * MOST_BYTES  # of the loads that are counted
-    assert growth_by_loads(model.served, "m", lambda: model(a=x), LOADS) < most
+    assert growth_by_loads(model.served, "m", lambda: model(a=x), LOADS) < 16 << 20
 
 
 def test_a_function_for_another_platform_is_refused_by_name(serve):
