@@ -1,4 +1,7 @@
-"""Measure events of chat streams a second: python -m benchmarks.event_streams [--streams 64] [--rounds 5]
+"""Measure events of streams a second: python -m benchmarks.event_streams [--streams 64] [--rounds 5]
+
+--route says what streams: chats of OpenAI, its Responses, or Anthropic's messages. The rivals have chats
+only: for the others, core runs alone.
 
 The engine is `letters`, which costs almost nothing, so the rest is the frontend: core with frontend-openai,
 and a rival: a FastAPI application (benchmarks/servers/apps/events.py, on uvicorn with uvloop and httptools)
@@ -21,7 +24,7 @@ import resource
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +48,34 @@ RIVALS = {
     ),
     "vllm": (["benchmarks.servers.apps.vllm_frontend", "{port}"], "/health"),
 }
+
+
+class Route(NamedTuple):
+    """A route that streams: its path, the fields of its body, and what its last event has near its begin."""
+
+    path: str
+    fields: Callable[[int], dict[str, object]]
+    end: bytes
+
+
+MESSAGES = [{"role": "user", "content": "hi"}]
+ROUTES = {
+    "chat": Route(
+        "/v1/chat/completions",
+        lambda tokens: {"messages": MESSAGES, "max_tokens": tokens},
+        b"data: [DONE]",
+    ),
+    "messages": Route(
+        "/v1/messages",
+        lambda tokens: {"messages": MESSAGES, "max_tokens": tokens},
+        b"event: message_stop",
+    ),
+    "responses": Route(
+        "/v1/responses",
+        lambda tokens: {"input": "hi", "max_output_tokens": tokens},
+        b"event: response.incomplete",  # it has as many tokens as it may
+    ),
+}
 EVENT = b"data: {"
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -66,21 +97,20 @@ class Target(NamedTuple):
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-async def stream(target: Target, tokens: int) -> int:
+async def stream(target: Target, route: Route, tokens: int) -> int:
     """Return the number of events of one stream; several tokens share an event while the client is behind."""
-    message = {"role": "user", "content": "hi"}
-    document = {"model": target.model, "messages": [message], "max_tokens": tokens, "stream": True}
+    document = {"model": target.model, "stream": True, **route.fields(tokens)}
     body = json.dumps(document).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, limit=2**20)
     writer.write(
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: %d\r\n\r\n" % (route.path.encode(), len(body)) + body
     )
     count, rest, ended = 0, b"", False
     while data := await reader.read(2**18):
-        count += (rest + data).count(EVENT)
-        ended = ended or b"[DONE]" in data
-        rest = data[-len(EVENT) + 1 :]
+        count += (rest[-len(EVENT) + 1 :] + data).count(EVENT)
+        ended = ended or route.end in rest + data
+        rest = data[-len(route.end) + 1 :]
     writer.close()
     if not ended:
         raise RuntimeError(
@@ -89,8 +119,8 @@ async def stream(target: Target, tokens: int) -> int:
     return count
 
 
-async def streams_at_once(target: Target, streams: int, tokens: int) -> int:
-    return sum(await asyncio.gather(*[stream(target, tokens) for _ in range(streams)]))
+async def streams_at_once(target: Target, route: Route, streams: int, tokens: int) -> int:
+    return sum(await asyncio.gather(*[stream(target, route, tokens) for _ in range(streams)]))
 
 
 class Round(NamedTuple):
@@ -100,20 +130,20 @@ class Round(NamedTuple):
     cpu_us: float
 
 
-def measure(target: Target, streams: int, tokens: int) -> Round:
+def measure(target: Target, route: Route, streams: int, tokens: int) -> Round:
     """Return what one round shows: events for each second of CPU time, and its inverse in microseconds."""
     before = target.cpu_s()
-    events = asyncio.run(streams_at_once(target, streams, tokens))
+    events = asyncio.run(streams_at_once(target, route, streams, tokens))
     spent = target.cpu_s() - before
     return Round(events / spent, spent / events * 1e6)
 
 
-def compare(targets: list[Target], streams: int, tokens: int, rounds: int) -> None:
+def compare(targets: list[Target], route: Route, streams: int, tokens: int, rounds: int) -> None:
     """Measure in turn, and print a line for each server."""
     found: dict[str, list[Round]] = {each.name: [] for each in targets}
     for number in range(rounds + 1):
         for target in targets:
-            result = measure(target, streams, tokens)
+            result = measure(target, route, streams, tokens)
             if number:
                 found[target.name].append(result)
     for name, results in found.items():
@@ -156,16 +186,19 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--open", type=int, default=2000)
+    parser.add_argument("--route", choices=tuple(ROUTES), default="chat")
     parser.add_argument("--rival", choices=tuple(RIVALS), default="fastapi")
     parser.add_argument("--port", type=int, default=20450)
     parser.add_argument("--server-core", default="0", help='core of the servers; "" for any')
     arguments = parser.parse_args()
     wanted = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 2**16), wanted))
-    with serving(arguments, arguments.rival, 0) as targets:
-        compare(targets, arguments.streams, arguments.tokens, arguments.rounds)
+    route = ROUTES[arguments.route]
+    rival = arguments.rival if arguments.route == "chat" else ""
+    with serving(arguments, rival, 0) as targets:
+        compare(targets, route, arguments.streams, arguments.tokens, arguments.rounds)
     with serving(arguments, "", 100) as (target,):
-        asyncio.run(streams_at_once(target, arguments.open, 50))
+        asyncio.run(streams_at_once(target, route, arguments.open, 50))
         print(f"core     {arguments.open} open streams   {target.most_memory_mib():.0f} MiB")
 
 
