@@ -1,6 +1,10 @@
-"""One network in three formats, by three backends: the same outputs, and the notes that were played."""
+"""One network in three formats, by three backends: the same outputs, and the notes that were played.
+
+CORE_ALL_FORMATS   1: all formats must be there, and what is not installed fails the tests
+"""
 
 import importlib.util
+import os
 import runpy
 import shutil
 import wave
@@ -12,7 +16,9 @@ import pytest
 import core
 
 FOLDER = Path(__file__).parents[1]
-http = pytest.importorskip("tritonclient.http")
+ALL = os.environ.get("CORE_ALL_FORMATS") == "1"
+lacks = pytest.fail if ALL else pytest.skip
+http = (importlib.import_module if ALL else pytest.importorskip)("tritonclient.http")
 CLIENT = runpy.run_path(str(FOLDER / "transcribe.py"))
 PLAYED = [name for name, *_ in CLIENT["TUNE"]]
 NEEDS = {"onnx": "onnxruntime", "litert": "ai_edge_litert", "tensorflow": "tensorflow"}
@@ -22,12 +28,14 @@ NEEDS = {"onnx": "onnxruntime", "litert": "ai_edge_litert", "tensorflow": "tenso
 def formats():
     """Formats whose framework and backend are installed."""
     if importlib.util.find_spec("basic_pitch") is None:
-        pytest.skip("the network is in a package: pip install --no-deps basic-pitch")
-    return [
+        lacks("the network is in a package: pip install --no-deps basic-pitch")
+    found = [
         name
         for name, framework in NEEDS.items()
         if importlib.util.find_spec(framework) and importlib.util.find_spec(f"backend_{name}")
     ]
+    assert not ALL or found == list(NEEDS), f"only {found} can be served here"
+    return found
 
 
 @pytest.fixture(scope="module")
