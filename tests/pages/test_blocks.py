@@ -38,6 +38,7 @@ OTHERS_FLAGS = {
     ),
     *("shm-size", "version", "volumes"),
     *("environment", "force", "input", "link", "output", "trust", "with"),
+    *("least", "most-ms", "route"),  # of benchmarks
     *("format", "load", "strict", "tokens", "triton-launch-mode", "write"),
 }
 """Flags of other programs, and of the commands of `python -m core`, that pages name."""
