@@ -10,7 +10,11 @@ from replay.recorded import Recorded
 _CHANGING = ("--model-control-mode=explicit", "--model-control-mode=poll")
 _INDEX = ("/v2/repository/index", "/inference.GRPCInferenceService/RepositoryIndex")
 _NO_FILES = re.compile(r"status 200, now 500: .*failed to load \\?'\w+\\?', failed to poll")
+_INFER = re.compile(r"/v2/models/\w+/infer|/inference\.GRPCInferenceService/Model(Stream)?Infer")
+# As tests/conformance/test_shared_memory.py names its regions, on a server without options.
+_NO_REGION = re.compile(r", now .*Unable to find shared memory region: \\?'region\d+")
 _OF_MODELS = {
+    "cancellable": "the answer counts the cancellations so far, which depend on the moment",
     "plain_batching": "the answer has the requests of the batch, which depend on the moment",
     "warmed": "the answer has random data of the warm-up",
 }
@@ -18,13 +22,23 @@ _OF_MODELS = {
 
 def reason(recorded: Recorded, difference: dict[str, Any]) -> str | None:
     """Return why an answer of a replay may differ; None if it may not."""
-    if "shared memory region" in difference["text"]:
+    if not recorded.options and _is_gone(difference["path"], difference["text"]):
         return "the shared memory of the client is gone"
     if any(each in recorded.options for each in _CHANGING):
         found = _of_changes(difference["path"], difference["text"])
         if found is not None:
             return found
-    return _OF_MODELS.get(difference["model"])
+    return _OF_MODELS.get(difference["model"]) if _has_other_content(difference["text"]) else None
+
+
+def _has_other_content(text: str) -> bool:
+    """Return whether both answers have one status, and differ in what they hold."""
+    return text.startswith("answers differ")
+
+
+def _is_gone(path: str, text: str) -> bool:
+    """Return whether a request for inference misses the shared memory of its client."""
+    return bool(_INFER.fullmatch(path) and _NO_REGION.search(text))
 
 
 def _of_changes(path: str, text: str) -> str | None:
