@@ -15,7 +15,7 @@ from memory_budget.steady import Answers
 
 TOLERANCE = 0.01  # of the budget, or these bytes: heaps of the server itself, and the requests
 TOLERANCE_BYTES = 16 << 20
-MOST_APART_S = 5.0  # of two samples of the memory; two seconds are usual on a machine with much else to do
+MOST_APART_S = 5.0  # of two samples of the memory; a busy machine has gaps of two seconds
 HIT_RATE_TOLERANCE = 0.05
 P99_RATIO = 1.1  # of the pinned model, while others load, to that alone
 LEAST_TIMES = 500  # requests for the pinned model, alone and while others load
