@@ -53,7 +53,7 @@ def config_of(*outputs: str) -> str:
 
 
 class TestDali(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape"}
+    supports = {"batching", "cpu", "dynamic_shape", "gpu"}  # every DALI is built for GPUs
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

@@ -13,6 +13,9 @@ from jax import export
 
 from backend_jax import backend
 
+# Tests on a GPU also need one that core sees. There, functions are exported for the CPU too.
+GPU = {"gpu"} if jax.default_backend() == "gpu" else set()
+PLATFORMS = ["cpu", "cuda"] if GPU else ["cpu"]
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 INDEX = np.array([[0], [2], [1], [0]], np.int32)
 CONFIG = 'backend: "jax" max_batch_size: 8'
@@ -36,12 +39,13 @@ def save(folder: Path, function: Callable[..., Any], **inputs: tuple[str, str]) 
         name: jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), np.dtype(dtype))
         for name, (dtype, shape) in inputs.items()
     }
-    (folder / "model.jax").write_bytes(export.export(jax.jit(function))(**given).serialize())
+    exported = export.export(jax.jit(function), platforms=PLATFORMS)(**given)
+    (folder / "model.jax").write_bytes(exported.serialize())
     return folder
 
 
 class TestJax(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "state"}
+    supports = {"batching", "cpu", "dynamic_shape", "state"} | GPU
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
