@@ -11,6 +11,8 @@ from core_testing import BackendConformance, Example
 from backend_tensorflow import backend
 from backend_tensorflow.framework import tf
 
+# Tests on a GPU also need one that core sees.
+GPU = {"gpu"} if tf.config.list_physical_devices("GPU") else set()
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 INDEX = np.array([[0], [2], [1], [0]], np.int32)
 CONFIG = 'backend: "tensorflow" max_batch_size: 8'
@@ -33,7 +35,7 @@ def save(folder: Path, function: Callable[..., Any], *specs: Any) -> Path:
 
 
 class TestTensorFlow(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "state", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "state", "strings"} | GPU
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
