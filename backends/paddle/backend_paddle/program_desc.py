@@ -11,6 +11,7 @@ from typing import Any
 from backend_paddle.messages import ProgramDesc
 from backend_paddle.tensors import TYPES, Port, Ports, Program, Weight
 
+_EMPTY = "@EMPTY@"  # the name of an argument that is left out
 _DENSE_TENSOR = 7  # the type of a variable; others are lists, readers, scopes
 
 
@@ -23,6 +24,7 @@ def read_program_desc(content: bytes) -> Program:
         raise ValueError(str(error)) from None
     if not message.blocks:
         raise ValueError("it has no operators")
+    _check_arguments(message.blocks)
     block = message.blocks[0]
     variables = {each.name: each for each in block.vars}
     given = _ordered(op for op in block.ops if op.type == "feed")
@@ -40,6 +42,19 @@ def read_program_desc(content: bytes) -> Program:
         if each.persistable and each.type.type == _DENSE_TENSOR
     }
     return Program(Ports(inputs, outputs), weights)
+
+
+def _check_arguments(blocks: Any) -> None:
+    """Raise ValueError for an operator that names a tensor which is not there: Paddle's process would end."""
+    known = {each.name for block in blocks for each in block.vars} | {_EMPTY}
+    for block in blocks:
+        for op in block.ops:
+            for argument in (*op.inputs, *op.outputs):
+                for name in argument.arguments:
+                    if name not in known:
+                        raise ValueError(
+                            f"an operator '{op.type}' names the tensor '{name}', which it does not describe"
+                        )
 
 
 def _ordered(ops: Iterable[Any]) -> list[Any]:

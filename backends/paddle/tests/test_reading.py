@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from backend_paddle import backend
 from backend_paddle.complete import complete
+from backend_paddle.messages import ProgramDesc
+from backend_paddle.program_desc import read_program_desc
 from backend_paddle.reading import read_model
 from backend_paddle.static_check import check_version
 from backend_paddle.tensors import Port
@@ -323,3 +325,17 @@ def test_a_datatype_that_paddle_does_not_exchange_is_an_error(tmp_path, small):
 
     with pytest.raises(CoreError, match="'x' is of type bfloat16, which Paddle Inference neither"):
         check_version(config_of(), tmp_path, backend)
+
+
+def test_an_operator_names_only_tensors_that_are_there(small):
+    """Paddle 3.3 ends the process otherwise."""
+    message = ProgramDesc()
+    message.ParseFromString(small.program_desc({"x": FLOATS}, {"y": FLOATS}))
+    op = message.blocks[0].ops.add(type="relu")
+    op.inputs.add(parameter="X", arguments=["x"])
+    op.outputs.add(parameter="Mask", arguments=["@EMPTY@"])  # left out
+    assert read_program_desc(message.SerializeToString()).ports.inputs
+
+    op.outputs.add(parameter="Out", arguments=["z"])
+    with pytest.raises(ValueError, match="'relu' names the tensor 'z', which it does not describe"):
+        read_program_desc(message.SerializeToString())
