@@ -155,18 +155,15 @@ def test_a_version_with_a_binary_file_needs_no_configuration(tmp_path):
     np.testing.assert_array_equal(found, EXPECTED["binary.prediction"])
 
 
-def test_a_file_of_json_needs_the_name_fil(tmp_path):
+@pytest.mark.parametrize("backend", ["catboost", "fil"])
+def test_a_file_of_json_is_found_by_either_name(tmp_path, backend):
     folder = tmp_path / "m" / "1"
     folder.mkdir(parents=True)
     copied("binary", "catboost_json")(folder)
-    config = folder.parent / "config.pbtxt"
+    (folder.parent / "config.pbtxt").write_text(f'backend: "{backend}"')
 
-    with core.Server(model_repository=str(tmp_path), model_control_mode="explicit") as server:
-        config.write_text('backend: "catboost"')
-        with pytest.raises(CoreError, match=r"unable to find 'model\.cbm'"):
-            server.load("m")
-        config.write_text('backend: "fil"')
-        server.load("m")
+    with core.Server(model_repository=str(tmp_path)) as server:
+        assert server.metadata("m")["versions"] == ["1"]
 
 
 def test_a_checkpoint_comes_before_a_file_of_catboost(serve, forests):
