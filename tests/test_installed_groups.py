@@ -78,7 +78,7 @@ def beside(modules):
         known |= more
 
 
-def tests_that_need_it():
+def model_tests():
     """Yield the path of each test, as pytest writes it."""
     for top in ("backends", "clients", "examples", "plugins", "tests"):
         for folder in sorted({each.parent for each in (ROOT / top).rglob("test_*.py")}):
@@ -86,10 +86,10 @@ def tests_that_need_it():
             if any(part.startswith((".", "_")) for part in path.parts):
                 continue
             if str(path.parent) not in ELSEWHERE:
-                yield from tests_of(folder)
+                yield from model_tests_of(folder)
 
 
-def tests_of(folder):
+def model_tests_of(folder):
     files = [*folder.glob("*.py"), *folder.parent.glob("*/conformance.py")]
     texts = {each: each.read_text("utf-8") for each in files}
     if not any(PACKAGE in each for each in texts.values()):
@@ -118,7 +118,7 @@ def groups():
 
 
 def test_every_test_that_needs_the_model_runs_where_it_is_installed(groups):
-    found = set(tests_that_need_it())
+    found = set(model_tests())
     named = {each for group in groups.commands("installed") for each in group}
 
     def runs(test):
@@ -129,7 +129,7 @@ def test_every_test_that_needs_the_model_runs_where_it_is_installed(groups):
 
 
 def test_tests_are_found_by_each_way_to_the_model():
-    found = {each.partition("::")[0] for each in tests_that_need_it()}
+    found = {each.partition("::")[0] for each in model_tests()}
 
     assert {
         "backends/llamacpp/tests/test_engine.py",  # a fixture of conftest.py

@@ -39,7 +39,7 @@ ALLOWED = {
     "plugins/bench/core_bench/native/loop.hpp": "core bench runs on Linux only",
     "plugins/bench/core_bench/wire/regions.py": "core bench runs on Linux only",
     "plugins/router/benchmarks/compare.py": "measures on Linux only",
-    "plugins/ray/benchmarks/paths.py": "measures on Linux only",
+    "plugins/ray/benchmarks/figures.py": "measures on Linux only",
     "plugins/console/benchmarks/open_page.py": "measures on Linux only",
     "plugins/tune/core_tune/command.py": "core tune runs on Linux only",
     "plugins/workers/core_workers/ports.py": "the supervisor listens in the portable form",
