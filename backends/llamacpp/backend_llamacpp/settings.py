@@ -166,7 +166,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
         batch=values.number("batch", 0, 1, 65536) if "batch" in values else None,
         gpu_layers=values.number("gpu_layers", -1, -1, 65536) if "gpu_layers" in values else None,
-        pooling=values.choice("pooling", ("", *POOLINGS)),
+        pooling=_pooling(values, metadata, task),
         cache_type=values.choice("cache_type", ("f16", *CACHE_TYPES)),
         prompt_cache_mb=values.number("prompt_cache_mb", 256, 0, 2**31 - 1),
         template=values.text("chat_template") or template,
@@ -233,6 +233,21 @@ def _task(values: _Values, metadata: Metadata) -> str:
     if task == "rank" and of_file != "rank":
         raise values.wrong("task", "'generate' or 'embed': the file holds no model that ranks")
     return task
+
+
+def _pooling(values: _Values, metadata: Metadata, task: str) -> str:
+    """Return the parameter `pooling`; "" if it is not set.
+
+    Raises CoreError(INVALID) for a model of the task "embed" where neither it nor the file names a way:
+    llama.cpp would compute, and then refuse, each request.
+    """
+    pooling = values.choice("pooling", ("", *POOLINGS))
+    if task == "embed" and not pooling and not metadata.number("pooling_type"):
+        raise invalid(
+            f"model '{values.model}': the file does not say how an embedding is made of those of tokens; "
+            f"set the parameter 'pooling' to one of {', '.join(POOLINGS)}"
+        )
+    return pooling
 
 
 def _adapters(values: _Values, directory: Path) -> dict[str, Path]:

@@ -71,7 +71,13 @@ def test_a_model_without_scores_does_not_rank(described):
     with pytest.raises(CoreError, match=r"'task' is 'rank'.*the file holds no model that ranks"):
         described(task="rank")
 
-    assert described(task="embed").task == "embed"
+
+def test_a_model_for_embeddings_needs_a_pooling(described):
+    with pytest.raises(CoreError, match="set the parameter 'pooling' to one of mean, cls, last"):
+        described(task="embed")
+
+    assert described(task="embed", pooling="last").task == "embed"
+    assert described({**LLAMA, "llama.pooling_type": 2}, task="embed").task == "embed"
 
 
 def test_a_suffix_is_supported_if_the_file_has_the_three_tokens(settings):
