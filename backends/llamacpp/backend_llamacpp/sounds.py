@@ -24,7 +24,7 @@ _BYTES = 2  # of a sample
 def plain_files(files: Sequence[bytes], stopped: Callable[[], bool] = never) -> Iterator[bytes]:
     """Yield each sound as a WAV file: one channel of RATE samples a second, with 16 bits each.
 
-    Raises CoreError(INVALID) for a file that is no WAV file, and for more than MOST_SECONDS in all, where
+    Raises CoreError(INVALID) for a file that cannot be read, and for more than MOST_SECONDS in all, where
     each sound counts as one window at least. Raises CoreError(CANCELLED) once `stopped` returns True.
     """
     seconds = 0.0  # that are computed

@@ -114,8 +114,8 @@ def test_what_the_model_cannot_read_is_refused(said, seconds, more, message):
     assert refused.value.kind is Kind.INVALID
 
 
-def test_a_file_that_is_no_wav_file_is_refused(said):
-    with pytest.raises(CoreError, match="the input 'audio' is no WAV file"):
+def test_a_file_that_cannot_be_decoded_is_refused(said):
+    with pytest.raises(CoreError, match="the input 'audio' cannot be decoded"):
         said("a", b"ID3" + bytes(9))
 
 

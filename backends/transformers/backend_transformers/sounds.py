@@ -1,6 +1,6 @@
 """Hearing: prompts with sound, as the processor of the model reads them.
 
-text, WAV files ─► processor ─► [Hearing] ─► tokens with places for the sounds, and what belongs there
+text, files of sound ─► processor ─► [Hearing] ─► tokens with places for the sounds, and what belongs there
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Hearing:
     def read(self, prompt: Prompt) -> tuple[list[int], Mapping[str, Any]]:
         """Return the tokens of a prompt, and the arguments of the model that hold its sounds.
 
-        Raises CoreError(INVALID) for a file that is no WAV file, sounds that are too long or too many, and a
+        Raises CoreError(INVALID) for a file that cannot be read, sounds that are too long or too many, and a
         text without a place for each sound; CoreError(CANCELLED) if the prompt is stopped meanwhile. Takes a
         tenth of a second for half a minute of sound.
         """

@@ -94,7 +94,8 @@ def test_no_samples():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"ID3\x04 an MP3", "no WAV file.*ffmpeg"),
+        (b"no sound", "no WAV, MP3, MP4, FLAC, Ogg, WebM or AAC file"),
+        (b"", "no WAV, MP3"),
         (b"RIFF\0\0\0\0WAVE", "is damaged"),
         (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "is damaged"),
         (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcddata\0\0\0\0", "'fmt ' has 4 bytes"),
