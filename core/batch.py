@@ -75,8 +75,7 @@ class Batch:
 
     def _only(self, name: str) -> np.ndarray:
         """Return input `name` of the only request, flattened if it is ragged."""
-        request = self.requests[0]
-        tensor = request.inputs[name]
+        tensor = self.requests[0].inputs[name]
         spec = self.signature.inputs.get(name)  # None for controls and states of a sequence
         if spec is not None and spec.ragged:
             return tensor._as_array().reshape(-1)

@@ -57,8 +57,7 @@ class BackendPool:
         backend = await self._found(name)
         if isolated and not isinstance(backend, plugins.HostedBackend):
             if name not in self._isolated:
-                found = await self._run(plugins.isolate, backend)
-                self._isolated.setdefault(name, found)
+                self._isolated.setdefault(name, await self._run(plugins.isolate, backend))
             backend = self._isolated[name]
         opened = self._opened.setdefault(backend, _Opened())
         opened.users += 1

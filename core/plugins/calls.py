@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -161,12 +161,16 @@ def teller_of(hook: str) -> Callable[..., None] | None:
 
 def _callers(hook: str) -> list[tuple[str, Callable[..., Any]]]:
     """Return (plugin name, its implementation of the hook) pairs, in call order."""
-    manager = hooks()
-    found: list[tuple[str, Callable[..., Any]]] = []
-    for each in reversed(getattr(manager.hook, hook).get_hookimpls()):
-        others = [plugin for plugin in manager.get_plugins() if plugin is not each.plugin]
-        found.append((each.plugin_name, manager.subset_hook_caller(hook, others)))
-    return found
+    return _callers_of(hook, tuple(getattr(hooks().hook, hook).get_hookimpls()))
+
+
+@lru_cache
+def _callers_of(hook: str, known: Sequence[Any]) -> list[tuple[str, Callable[..., Any]]]:
+    plugins = hooks().get_plugins()
+    return [
+        (each.plugin_name, hooks().subset_hook_caller(hook, plugins - {each.plugin}))
+        for each in reversed(known)
+    ]
 
 
 def _failed(plugin: str, hook: str, error: Exception) -> CoreError:

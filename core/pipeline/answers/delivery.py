@@ -332,5 +332,4 @@ def _no_outputs(found: Any, model: str) -> CoreError:
 def _as_core_error(error: BaseException, signature: Signature) -> CoreError:
     if isinstance(error, CoreError):
         return error
-    at = raised_at(error)
-    return internal(f"model '{signature.name}' failed{at}: {described(error)}")
+    return internal(f"model '{signature.name}' failed{raised_at(error)}: {described(error)}")
