@@ -170,9 +170,7 @@ class Governor:
         starting = not self._health.loaded
         if starting and self._explicit and version.name in self._named:
             return False  # the command line names it
-        if any(
-            each.key == version.key and each.state == "READY" for each in self._manager.versions()
-        ):
+        if self._manager.ready_versions(version.key):
             return False
         # A load by name brings the models of all namespaces. A request needs only one of them.
         return starting or self._polls or (version.namespace is not None and _on_request.get())

@@ -56,6 +56,11 @@ class Refresher:
         for entry in [each for each in self._account.entries if each.state == "loaded"]:
             if entry.version is None or entry.source == "backend":
                 continue
+            # Most models have none, and a look takes time of the loop.
+            if not self._measuring.pids(entry.version):
+                continue
+            # A process that is started again has no pid for a while, so what once had one counts.
+            entry.in_processes = True
             if of_processes := await self._measuring.of_processes(entry.version):
                 entry.bytes[HOST] = entry.own + of_processes
                 if entry.known:
@@ -82,8 +87,4 @@ class Refresher:
             pass
 
     def _grows(self) -> bool:
-        # A process that is started again has no pid for a while, so what once had one counts.
-        for each in self._account.entries:
-            if each.version is not None and each.source != "backend":
-                each.in_processes = each.in_processes or bool(self._measuring.pids(each.version))
         return any(each.in_processes for each in self._account.entries)

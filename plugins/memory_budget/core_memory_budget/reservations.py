@@ -17,7 +17,7 @@ from core_memory_budget.account import Account, Entry, Need
 from core_memory_budget.measuring import Measuring
 from core_memory_budget.metrics import MemoryMetrics
 from core_memory_budget.policy import Candidate, Level, value_of, victims
-from core_memory_budget.residents import candidates, users_of
+from core_memory_budget.residents import Users, candidates, users_of
 from core_memory_budget.sizes import Bytes, added, shown
 
 logger = logging.getLogger("core")
@@ -105,9 +105,10 @@ class Reservations:
         kept = added(each.kept for each in needs)
         loading = {entry.key for entry in entries}
         while True:
-            found = [each for each in self._candidates() if each.key not in loading]
+            users = self._users()
+            found = [each for each in self._candidates(users) if each.key not in loading]
             most = self._most(found)
-            if not self._could_hold(kept) or self._loop.time() >= end:
+            if not self._could_hold(kept, users) or self._loop.time() >= end:
                 raise self._refused(entries, kept)
             chosen = None
             if all(size <= most[device] for device, size in kept.items() if device in most):
@@ -139,9 +140,10 @@ class Reservations:
         return bool(excess)
 
     def _chosen_for_excess(self) -> Sequence[Candidate]:
-        excess, found = self._excess(), self._candidates()
+        excess = self._excess()
         if not excess:
             return []
+        found = self._candidates(self._users())
         chosen = victims(excess, found, self._level)
         if chosen is not None:
             return chosen
@@ -173,11 +175,12 @@ class Reservations:
             )
         self._warned = set(excess)
 
-    def _candidates(self) -> list[Candidate]:
+    def _users(self) -> Users:
+        return users_of(self._manager.versions(), self._pinned())
+
+    def _candidates(self, users: Users) -> list[Candidate]:
         awaited = self._awaited()
-        found = candidates(
-            self._account.entries, list(self._manager.versions()), self._pinned(), self._now()
-        )
+        found = candidates(self._account.entries, users, self._now())
         return [each for each in found if each.key not in awaited]
 
     def _most(self, found: Sequence[Candidate]) -> Bytes:
@@ -208,14 +211,13 @@ class Reservations:
         }
         return {device: size for device, size in missing.items() if size > 0 and wanted.get(device)}
 
-    def _could_hold(self, kept: Mapping[str, int]) -> bool:
+    def _could_hold(self, kept: Mapping[str, int], users: Users) -> bool:
         """Return whether a load fits beside the models that are never unloaded for others."""
-        pinned = users_of(self._manager.versions(), self._pinned()).pinned
         stays = added(
             entry.bytes
             for entry in self._account.entries
             if entry.state != "unloading"
-            and (entry.settings.pin or not entry.settings.on_request or entry.key in pinned)
+            and (entry.settings.pin or not entry.settings.on_request or entry.key in users.pinned)
         )
         return all(
             size <= self.budget[device] - stays.get(device, 0)
@@ -294,7 +296,7 @@ class Reservations:
 
     def _staying(self, device: str) -> dict[str, int]:
         """Return key → bytes of the models on a device that cannot be unloaded now, the largest first."""
-        may_go = {each.key for each in self._candidates()}
+        may_go = {each.key for each in self._candidates(self._users())}
         found: dict[str, int] = {}
         for entry in self._account.entries:
             if entry.key not in may_go and entry.bytes.get(device):

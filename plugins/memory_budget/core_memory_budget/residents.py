@@ -26,19 +26,14 @@ class Users:
     pinned: set[str] = field(default_factory=set)
 
 
-def candidates(
-    entries: Iterable[Entry], versions: Iterable[ModelVersion], pinned: Iterable[str], now: float
-) -> list[Candidate]:
+def candidates(entries: Iterable[Entry], users: Users, now: float) -> list[Candidate]:
     """Return the models that may be unloaded now.
 
-    versions   all versions of the server
-    pinned     keys of models that stay
-    now        seconds since the epoch
+    now   seconds since the epoch
 
     A model with sequences stays while a client may continue one: until it is idle for as long as the
     configuration allows.
     """
-    users = users_of(versions, set(pinned))
     by_key: dict[str, list[Entry]] = {}
     for entry in entries:
         by_key.setdefault(entry.key, []).append(entry)
@@ -63,7 +58,12 @@ def candidates(
 
 def users_of(versions: Iterable[ModelVersion], pinned: set[str]) -> Users:
     """Return which models running requests of ensembles, and pinned ensembles, still need."""
-    ensembles = [each for each in versions if each.state == "READY" and each.source.steps]
+    # Of hundreds of versions, few are ensembles: their steps are made anew by each question for them.
+    ensembles = [
+        each
+        for each in versions
+        if each.state == "READY" and each.config.HasField("ensemble_scheduling")
+    ]
     steps = {each.key: each.source.steps for each in ensembles}
     users = Users(pinned=set(pinned))
     for ensemble in ensembles:
