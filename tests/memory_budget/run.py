@@ -80,6 +80,8 @@ def soak(
         steady = Steady(server.ports.http, "pinned", first_of("pinned", models))
         if apart:
             os.sched_setaffinity(steady.pid, {first})
+            # A load on the same processor may hold the server's lock: do not interrupt it.
+            os.nice(19)
         moments = [_after(WARM_S), _after(quiet)]
         clients = Clients(
             server.ports.http,
