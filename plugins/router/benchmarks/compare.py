@@ -69,6 +69,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--fronts", default="router,nginx,haproxy,envoy")
+    parser.add_argument("--protocols", default="http,grpc")
     flags = parser.parse_args()
     os.sched_setaffinity(0, FIRST)
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as opened:
@@ -81,7 +82,7 @@ def main() -> int:
                 continue
             pid, ports = opened.enter_context(front(each, servers, folder, LAST))
             sides.append(Side(each, pid, dict(zip(("http", "grpc"), ports, strict=True))))
-        for protocol in ("http", "grpc"):
+        for protocol in flags.protocols.split(","):
             found = [
                 one_round(sides, protocol, flags.seconds, flags.connections)
                 for _ in range(flags.rounds)
