@@ -240,7 +240,7 @@ def missed(cpu: Pair, middle: Pair, least: float, most_ms: float) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.py")
-    parser.add_argument("--streams", type=int, default=3)
+    parser.add_argument("--streams", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6, help="of each measurement")
     parser.add_argument("--skip-carried", action="store_true")
