@@ -26,7 +26,7 @@ _SPAN_S = 2.0
 class Utilization:
     """Measures one server. Not thread-safe: call from the event loop only.
 
-    full_wait_s   estimated wait of a new request that counts as full use
+    full_wait_s   estimated wait of a new request beyond which the server does not keep up
     clock_s       monotonic time in seconds
     """
 
@@ -58,7 +58,10 @@ class Utilization:
         for key, version in ready.items():
             if past_s:
                 shares.append(grown[key] / past_s / max(1, version.chain.instances))
-            shares.append(wait_estimate_s(version) / self._full_wait_s)
+            # A shorter wait says little: requests wait for the execution before theirs also at little use,
+            # and longer on a slow server than on a fast one.
+            if (wait := wait_estimate_s(version) / self._full_wait_s) > 1:
+                shares.append(wait)
         return {"application_utilization": max(shares)}
 
 

@@ -104,6 +104,16 @@ def test_a_wait_above_the_bound_is_more_than_full_use():
     assert machine.after(1) == pytest.approx(3)
 
 
+def test_a_shorter_wait_does_not_count():
+    version = Version("a")
+    machine = Machine(version)
+
+    version.executes(10, 0.05)
+    version.chain.pending = 2  # 0.1 s, and half of the time is used
+
+    assert machine.after(1) == pytest.approx(0.5)
+
+
 def test_a_memory_for_contexts_that_is_full_is_full_use():
     assert Machine(Version("a")).after(1, kv_cache_utilization=0.9) == 0.9
 
