@@ -29,7 +29,7 @@ def plain_files(files: Sequence[bytes], stopped: Callable[[], bool] = never) -> 
     """
     seconds = 0.0  # that are computed
     for each in files:
-        samples = decode(each, "audio", stopped)
+        samples = decode(each, "audio", stopped, MOST_SECONDS)
         seconds += max(_WINDOW_S, len(samples) / RATE)
         if seconds > MOST_SECONDS:
             raise invalid(

@@ -97,7 +97,8 @@ class Hearing:
         found: list[Any] = []
         total = 0.0
         for number, file in enumerate(prompt.audio):
-            samples = decode(file, "audio", prompt.stopped)
+            # Twice as much: what is a little too long is refused below, with its number.
+            samples = decode(file, "audio", prompt.stopped, 2 * self._most_s)
             seconds = len(samples) / RATE
             total += seconds
             if seconds > self._most_s:

@@ -1,12 +1,18 @@
-"""CompressedSound: an MP3, MP4, FLAC, Ogg, WebM or AAC file, decoded by PyAV, if that is installed."""
+"""CompressedSound: an MP3, MP4, FLAC, Ogg, WebM or AAC file, decoded by PyAV, if that is installed.
+
+What a small file may ask for is bounded: its number of packets, the codecs that FFmpeg may begin (it looks at
+pictures too), and the entries of an MP4 index, which FFmpeg makes when it opens the file.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
+from core_generate.mp4_index import entries
 
 # FFmpeg's demuxer by the first bytes. Others could read further files, or connect to other machines.
 _DEMUXERS = {
@@ -15,6 +21,9 @@ _DEMUXERS = {
     b"OggS": "ogg",
     b"\x1aE\xdf\xa3": "matroska",
 }
+_ESTIMATES = ("mp3", "aac")  # their length is that of the first frames, times the size of the file
+_CODECS = "aac,alac,flac,libopus,libvorbis,mp3,mp3float,opus,vorbis"
+_MOST_PACKETS = 1_500_000  # an hour of Opus in its shortest frames
 
 
 class CompressedSound:
@@ -34,26 +43,40 @@ class CompressedSound:
                 "is no WAV file; install PyAV on the server to read others, `pip install av`, or convert it, "
                 "such as `ffmpeg -i a.mp3 -ar 16000 a.wav`"
             ) from None
+        form = demuxer(data)
+        if form == "mov" and entries(data) > _MOST_PACKETS:
+            raise _too_many()
         # Of damaged files, PyAV raises the first one, or one of Python's where it knows one.
         self._errors = (av.FFmpegError, OSError, ValueError)
-        self._damage = av.InvalidDataError
-        self._resampler = av.AudioResampler(format="fltp")
+        self._resamplers: Callable[[], Any] = lambda: av.AudioResampler(format="fltp")
         try:
-            form = demuxer(data)
-            self._container: Any = av.open(io.BytesIO(data), format=form, metadata_errors="ignore")
+            self._container: Any = av.open(
+                io.BytesIO(data),
+                format=form,
+                metadata_errors="ignore",
+                options={"codec_whitelist": _CODECS},
+            )
         except self._errors as error:
             raise _damaged(error) from None
-        if not self._container.streams.audio:
+        try:
+            self._begin(form)
+        except BaseException:
             self._container.close()
+            raise
+
+    def _begin(self, form: str) -> None:
+        if not self._container.streams.audio:
             raise ValueError("has no sound")
         self._stream = stream = self._container.streams.audio[0]
-        stream.codec_context.thread_count = 1
-        self.rate: int = stream.codec_context.sample_rate or 0
-        self.channels: int = stream.codec_context.channels
+        context = stream.codec_context
+        if context is None:
+            raise ValueError("has sound of a codec that is not decoded")
+        context.thread_count = 1
+        self.rate: int = context.sample_rate or 0
+        self.channels: int = context.channels
         if not (self.rate and self.channels):
-            self._container.close()
             raise _damaged("it has no frame of sound")
-        length = (stream.duration or 0) * (stream.time_base or 0)
+        length = 0 if form in _ESTIMATES else (stream.duration or 0) * (stream.time_base or 0)
         self.frames = int(length * self.rate)
 
     def __enter__(self) -> CompressedSound:
@@ -62,13 +85,14 @@ class CompressedSound:
     def __exit__(self, *_: object) -> None:
         self._container.close()
 
-    def blocks(self, size: int) -> Iterator[Any]:
+    def blocks(self, size: int, check: Callable[[], None]) -> Iterator[Any]:
         """Yield FP32[size], the mean of the channels; the last block may be shorter.
 
+        check   called at each packet of the file; may raise
         Raises ValueError if FFmpeg cannot go on.
         """
         block, filled = np.empty(size, np.float32), 0
-        for piece in self._pieces():
+        for piece in self._pieces(check):
             while len(piece):
                 taken = piece[: size - filled]
                 block[filled : filled + len(taken)] = taken
@@ -80,28 +104,37 @@ class CompressedSound:
         if filled:
             yield block[:filled]
 
-    def _pieces(self) -> Iterator[Any]:
+    def _pieces(self, check: Callable[[], None]) -> Iterator[Any]:
         """Yield FP32[samples] of each frame. What is damaged between others is left out, as players do."""
-        found = False
-        try:
-            for packet in self._container.demux(self._stream):
-                for frame in self._frames(packet):
-                    found = True
-                    if (frame.sample_rate, frame.layout.nb_channels) != (self.rate, self.channels):
-                        raise ValueError("its rate or its channels change")
-                    for planar in self._resampler.resample(frame):
-                        mean = planar.to_ndarray().mean(0, dtype=np.float32)
-                        yield np.nan_to_num(mean, copy=False, posinf=1, neginf=-1)
-        except self._errors as error:
-            raise _damaged(error) from None
-        if not found:
+        channels = 0
+        resampler: Any = None
+        for frame in self._frames(check):
+            if frame.sample_rate != self.rate:
+                raise _damaged(f"its rate changes from {self.rate} to {frame.sample_rate}")
+            if frame.layout.nb_channels != channels:
+                channels, resampler = frame.layout.nb_channels, self._resamplers()
+            for planar in resampler.resample(frame):
+                mean = planar.to_ndarray().mean(0, dtype=np.float32)
+                yield np.nan_to_num(mean, copy=False, posinf=1, neginf=-1)
+        if resampler is None:
             raise _damaged("it has no frame of sound")
 
-    def _frames(self, packet: Any) -> list[Any]:
-        try:
-            return list(packet.decode())
-        except self._damage:
-            return []
+    def _frames(self, check: Callable[[], None]) -> Iterator[Any]:
+        packets = self._container.demux(self._stream)
+        for _ in range(_MOST_PACKETS):
+            check()
+            try:
+                packet = next(packets, None)
+            except self._errors as error:
+                raise _damaged(error) from None
+            if packet is None:
+                return
+            try:
+                frames = packet.decode()
+            except self._errors:
+                continue
+            yield from frames
+        raise _too_many()
 
 
 def demuxer(data: bytes) -> str:
@@ -121,5 +154,9 @@ def read(data: bytes) -> CompressedSound:
     return CompressedSound(data)
 
 
+def _too_many() -> ValueError:
+    return ValueError(f"has more than {_MOST_PACKETS} packets")
+
+
 def _damaged(error: object) -> ValueError:
-    return ValueError(f"cannot be decoded: {error}")
+    return ValueError(f"cannot be decoded: {getattr(error, 'strerror', None) or error}")

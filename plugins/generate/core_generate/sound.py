@@ -25,17 +25,20 @@ _EDGE_S = (
 )
 
 
-def decode(data: bytes, name: str, stopped: Callable[[], bool] = never) -> Any:
+def decode(
+    data: bytes, name: str, stopped: Callable[[], bool] = never, most_s: float | None = None
+) -> Any:
     """Return the sound of a file as FP32[samples] at RATE, from -1 to 1.
 
     name      of the input, for errors
-    stopped   whether the request is cancelled; asked at each 30 seconds of sound that are resampled, and at
-              the end
+    stopped   whether the request is cancelled; asked at each 30 seconds of sound that are resampled, at each
+              packet of a compressed file, and at the end
+    most_s    seconds of sound that are accepted, MOST_SECONDS at most
     Raises CoreError(INVALID) for another file, a damaged one, and beyond the bounds of seconds, channels and
     rate, where a file that hides its seconds is decoded up to the bound; and CoreError(CANCELLED).
     """
     try:
-        found = _samples(data, stopped)
+        found = _samples(data, stopped, min(MOST_SECONDS, most_s or MOST_SECONDS))
     except ValueError as error:
         raise invalid(f"the input '{name}' {error}") from None
     np.clip(found, -1, 1, out=found)
@@ -52,7 +55,7 @@ def resampled(samples: Any, rate: int, stopped: Callable[[], bool] = never) -> A
         return samples
     block = _BLOCK_S * rate
     blocks = (samples[at : at + block] for at in range(0, len(samples), block))
-    return _joined(blocks, rate, stopped)
+    return _joined(_while_wanted(blocks, stopped), rate)
 
 
 def padded(samples: Any) -> Any:
@@ -60,7 +63,7 @@ def padded(samples: Any) -> Any:
     return np.pad(samples, (0, max(0, _SHORTEST - len(samples))))
 
 
-def _samples(data: bytes, stopped: Callable[[], bool]) -> Any:
+def _samples(data: bytes, stopped: Callable[[], bool], most_s: float) -> Any:
     """Return FP32[samples] at RATE. Raises ValueError, whose text follows the name of the input."""
     sound: wave_file.WaveFile | compressed_sound.CompressedSound
     if wave_file.is_wave(data):
@@ -70,37 +73,39 @@ def _samples(data: bytes, stopped: Callable[[], bool]) -> Any:
     else:
         raise ValueError("is no WAV, MP3, MP4, FLAC, Ogg, WebM or AAC file")
     with sound:
-        _check_bounds(sound)
-        blocks = _up_to(MOST_SECONDS * sound.rate, sound.blocks(_BLOCK_S * sound.rate))
-        return _joined(blocks, sound.rate, stopped)
+        _check_bounds(sound, most_s)
+        blocks = sound.blocks(_BLOCK_S * sound.rate, lambda: _check_wanted(stopped))
+        return _joined(_up_to(most_s, blocks, sound.rate), sound.rate)
 
 
-def _check_bounds(sound: wave_file.WaveFile | compressed_sound.CompressedSound) -> None:
+def _check_bounds(
+    sound: wave_file.WaveFile | compressed_sound.CompressedSound, most_s: float
+) -> None:
     if not 1 <= sound.channels <= MOST_CHANNELS:
         raise ValueError(f"has {sound.channels} channels, expected 1 to {MOST_CHANNELS}")
     if not RATES[0] <= sound.rate <= RATES[1]:
         raise ValueError(f"has {sound.rate} samples a second, expected {RATES[0]} to {RATES[1]}")
-    if sound.frames > sound.rate * MOST_SECONDS:
-        raise _too_long(f"{sound.frames / sound.rate:.0f}")
+    if sound.frames > sound.rate * most_s:
+        raise _too_long(f"{sound.frames / sound.rate:.0f}", most_s)
 
 
-def _up_to(most: int, blocks: Iterable[Any]) -> Iterator[Any]:
-    """Yield blocks, as long as they have at most `most` samples together. Raises ValueError beyond."""
+def _up_to(most_s: float, blocks: Iterable[Any], rate: int) -> Iterator[Any]:
+    """Yield blocks, as long as they have at most so many seconds together. Raises ValueError beyond."""
+    left = most_s * rate
     for block in blocks:
-        most -= len(block)
-        if most < 0:
-            raise _too_long(f"more than {MOST_SECONDS}")
+        left -= len(block)
+        if left < 0:
+            raise _too_long(f"more than {most_s:g}", most_s)
         yield block
 
 
-def _too_long(seconds: str) -> ValueError:
-    return ValueError(f"has {seconds} seconds of sound, at most {MOST_SECONDS} are accepted")
+def _too_long(seconds: str, most_s: float) -> ValueError:
+    return ValueError(f"has {seconds} seconds of sound, at most {most_s:g} are accepted")
 
 
-def _joined(blocks: Iterable[Any], rate: int, stopped: Callable[[], bool]) -> Any:
+def _joined(blocks: Iterator[Any], rate: int) -> Any:
     """Return all blocks as FP32[samples] at RATE. Each but the last has _BLOCK_S seconds at `rate`."""
-    wanted = _while_wanted(blocks, stopped)
-    made = [*(wanted if rate == RATE else _resampled(wanted, rate))]
+    made = [*(blocks if rate == RATE else _resampled(blocks, rate))]
     return np.concatenate(made) if made else np.zeros(0, np.float32)
 
 

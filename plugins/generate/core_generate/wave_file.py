@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,10 +51,14 @@ class WaveFile:
     def _frame(self) -> int:
         return self.channels * self.bits // 8
 
-    def blocks(self, size: int) -> Iterator[Any]:
-        """Yield FP32[size], the mean of the channels; the last block may be shorter."""
+    def blocks(self, size: int, check: Callable[[], None]) -> Iterator[Any]:
+        """Yield FP32[size], the mean of the channels; the last block may be shorter.
+
+        check   called at each block; may raise
+        """
         end = self.frames * self._frame
         for at in range(0, end, size * self._frame):
+            check()
             found = _as_float(
                 self.samples[at : min(end, at + size * self._frame)], self.kind, self.bits
             )

@@ -106,7 +106,7 @@ def test_only_a_model_whose_engine_hears_has_the_input(serve):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ((b"no sound",), "audio: expected sound in the form wav or mp3"),
+        ((b"no sound",), "audio: expected a WAV, MP3, MP4, FLAC, Ogg, WebM or AAC file"),
         ((WAV,) * 129, "audio: 129 files, at most 128 are allowed"),
     ],
 )

@@ -27,7 +27,7 @@ def tone(rate, seconds):
     return (0.5 * np.sin(2 * np.pi * 440 * np.arange(int(rate * seconds)) / rate)).astype("f4")
 
 
-def encoded(form, seconds=1.5, channels=2, video=False, **metadata):
+def encoded(form, seconds=1.5, channels=2, video=False, level=1.0, **metadata):
     """Return a file whose channels all have one tone."""
     codec, rate = FORMS[form]
     layout = "stereo" if channels == 2 else "mono"
@@ -41,7 +41,7 @@ def encoded(form, seconds=1.5, channels=2, video=False, **metadata):
         context = stream.codec_context
         context.bit_rate = 192_000  # the encoder of AAC disturbs the tone with fewer
         to_form = av.AudioResampler(context.format, layout, rate, context.frame_size or None)
-        samples = np.stack([tone(rate, seconds)] * channels)
+        samples = np.stack([level * tone(rate, seconds)] * channels)
         frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout=layout)
         frame.rate = rate
         for each in (*to_form.resample(frame), *to_form.resample(None)):
@@ -150,7 +150,6 @@ def test_a_long_file_is_refused_before_it_is_decoded(monkeypatch):
 
 def test_a_file_that_hides_its_length_is_decoded_up_to_the_bound(monkeypatch):
     monkeypatch.setattr("core_generate.sound.MOST_SECONDS", 1)
-    monkeypatch.setattr("core_generate.sound._check_bounds", lambda sound: None)
     monkeypatch.setattr("core_generate.sound._BLOCK_S", 1)
 
     with pytest.raises(CoreError, match="has more than 1 seconds of sound"):
@@ -164,6 +163,59 @@ def test_a_list_of_other_files_is_not_followed(tmp_path):
     for data in (f"#EXTM3U\n#EXTINF:1\n{other}\n", f"ffconcat version 1.0\nfile {other}\n"):
         with pytest.raises(CoreError, match="is no WAV, MP3"):
             decode(data.encode(), "audio")
+
+
+def test_joined_files_with_other_channels_are_heard_to_their_end():
+    joined = encoded("mp3", channels=1) + encoded("mp3", channels=2)
+
+    assert len(decode(joined, "audio")) > 2.8 * RATE
+
+
+def test_a_file_whose_rate_changes_is_refused(monkeypatch):
+    first = encoded("mp3")
+    monkeypatch.setitem(FORMS, "mp3", ("libmp3lame", 48_000))
+
+    with pytest.raises(CoreError, match="its rate changes from 44100 to 48000"):
+        decode(first + encoded("mp3"), "audio")
+
+
+def test_an_estimated_length_refuses_nothing():
+    # FFmpeg takes the rest to have as few bytes a second as the first four.
+    quiet = encoded("adts", seconds=4, level=0.0)
+    loud = encoded("adts", seconds=20)
+
+    assert len(decode(quiet + loud * 4, "audio", most_s=100)) > 80 * RATE
+
+
+def test_a_codec_that_is_not_decoded_is_refused():
+    data = encoded("webm").replace(b"A_OPUS", b"A_XPUS")
+
+    with pytest.raises(
+        CoreError, match=r"the input 'audio' (has sound of a codec|cannot be decoded)"
+    ):
+        decode(data, "audio")
+
+
+def test_an_index_of_millions_of_packets_is_refused_before_it_is_made():
+    data = bytearray(encoded("mp4"))
+    data[data.index(b"stsz") + 12 : data.index(b"stsz") + 16] = (3_000_000).to_bytes(4, "big")
+
+    with pytest.raises(CoreError, match="has more than 1500000 packets"):
+        decode(bytes(data), "audio")
+
+
+def test_a_cancelled_request_ends_at_the_next_packet():
+    asked = []
+
+    def stopped():
+        asked.append(True)
+        return len(asked) > 3
+
+    with pytest.raises(CoreError) as refused:
+        decode(encoded("mp3", seconds=20), "audio", stopped)
+
+    assert refused.value.kind is Kind.CANCELLED
+    assert len(asked) == 4
 
 
 def test_a_cancelled_request_is_decoded_no_further():

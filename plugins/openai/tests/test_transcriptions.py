@@ -42,6 +42,16 @@ output [ { name: "text" data_type: TYPE_STRING dims: [ 1 ] } ]
 """
 
 
+# The first bytes of files that models with an input `audio` get as they are.
+FORMS = {
+    "flac": b"fLaC",
+    "m4a": bytes(4) + b"ftypM4A ",
+    "mp3": b"ID3",
+    "ogg": b"OggS",
+    "webm": b"\x1aE\xdf\xa3",
+}
+
+
 def sound(frames=100):
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
@@ -109,6 +119,23 @@ def test_other_models_and_bodies_are_refused(sdk, port, connect):
         sdk.audio.transcriptions.create(model="words", file=("a.wav", sound()))
     status, found = connect(port).ask("/v1/audio/transcriptions", {"model": "frames"})
     assert (status, "multipart" in found["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_of_each_form_reaches_the_model_as_it_is(open_server, form):
+    server, port = open_server()
+    file = FORMS[form] + bytes(100)
+    server.bind(
+        "ears",
+        lambda audio: {"text_output": np.array([str(audio[0] == file).encode()], object)},
+        inputs={"audio": ("BYTES", [1])},
+        outputs={"text_output": ("BYTES", [1])},
+    )
+
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none") as client:
+        found = client.audio.transcriptions.create(model="ears", file=(f"a.{form}", file))
+
+    assert found.text == "True"
 
 
 def test_a_client_that_goes_cancels_the_model(open_server):

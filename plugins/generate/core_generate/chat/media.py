@@ -10,6 +10,7 @@ import binascii
 import re
 import struct
 
+from core_generate import compressed_sound, wave_file
 from core_generate.chat.fields import FieldError
 
 MOST_PIXELS = 50_000_000  # of one image: 150 MB in memory once it is decoded
@@ -76,11 +77,9 @@ def check_image(data: bytes, path: str) -> bytes:
 
 
 def check_audio(data: bytes, path: str) -> bytes:
-    """Return `data` if it begins as a WAV or MP3 file does, else raise FieldError."""
-    wav = data[:4] == b"RIFF" and data[8:12] == b"WAVE"
-    mp3 = data[:3] == b"ID3" or (len(data) > 1 and data[0] == 0xFF and data[1] & 0xE0 == 0xE0)
-    if not (wav or mp3):
-        raise FieldError(path, "expected sound in the form wav or mp3")
+    """Return `data` if it begins as a file that core_generate.sound reads, else raise FieldError."""
+    if not (wave_file.is_wave(data) or compressed_sound.demuxer(data)):
+        raise FieldError(path, "expected a WAV, MP3, MP4, FLAC, Ogg, WebM or AAC file")
     return data
 
 
