@@ -86,6 +86,7 @@ def run(namespace: argparse.Namespace) -> int:
     try:
         settings = _settings(namespace)
         plugins.load_hooks()
+        plugins.flags()  # plugins tell which parameters of models they read
         with served(namespace.paths, trust=namespace.trust) as found:
             settings = replace(settings, allowed=frozenset(found.links))
             survey = check_repositories(found.repositories, settings)

@@ -27,6 +27,10 @@ _of_versions: WeakKeyDictionary[ModelVersion, Governor] = WeakKeyDictionary()
 
 @core.hookimpl
 def core_add_options(parser: Flags) -> None:
+    from core.governing import KNOWN
+
+    # core does not warn of parameters that it knows.
+    KNOWN.extend(name for name in PARAMETERS if name not in KNOWN)
     parser.add_section(MemoryOptions)
 
 
@@ -41,14 +45,11 @@ def core_open_metric_source(options: Options) -> MemoryMetrics:
 @core.hookimpl
 def core_server_starting(server: InferenceServer) -> None:
     """Begin to govern the models of the server. Raises CoreError(INVALID) for an invalid budget."""
-    from core.governing import KNOWN
     from core_memory_budget.control import ModelMemoryControl
     from core_memory_budget.governor import Governor
     from core_memory_budget.measure import Meter
     from core_memory_budget.metrics import MemoryMetrics
 
-    # core does not warn of parameters that it knows.
-    KNOWN.extend(name for name in PARAMETERS if name not in KNOWN)
     metrics = _metrics.pop(id(server.options), None) or MemoryMetrics()
     governor = _governors[id(server.models)] = Governor(server, metrics, Meter())
     _started[id(server)] = governor

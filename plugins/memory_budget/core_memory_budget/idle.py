@@ -41,7 +41,6 @@ class IdleTimers:
     def watch(self, version: ModelVersion, idle_s: float) -> None:
         """Unload the version's model once all its versions are idle. Do nothing for 0 seconds."""
         if idle_s:
-            idle_s = max(idle_s, sequence_idle_s(version))
             self._limits[version] = (idle_s, self._now())
             self._look_in(version, idle_s)
 
@@ -76,6 +75,7 @@ class IdleTimers:
     def _left_s(self, version: ModelVersion) -> float:
         """Return the seconds until a version is idle for long enough, as far as this is known now."""
         idle_s, loaded_at = self._limits.get(version, (0.0, 0.0))
+        idle_s = max(idle_s, sequence_idle_s(version))  # live settings may change it
         if version.in_flight:
             return idle_s or _AGAIN_S
         last = max(loaded_at, version.statistics.last_inference_ms / 1e3)

@@ -87,4 +87,9 @@ class Refresher:
             pass
 
     def _grows(self) -> bool:
-        return any(each.in_processes for each in self._account.entries)
+        # A process that was just being started when the entry was read has a pid by now.
+        return any(
+            each.in_processes or (each.version is not None and self._measuring.pids(each.version))
+            for each in self._account.entries
+            if each.source != "backend"
+        )

@@ -9,7 +9,7 @@ import core
 
 if TYPE_CHECKING:
     from core.governing import ModelVersion
-    from core.options import Options
+    from core.options import Flags, Options
     from core.server import InferenceServer
     from core_traffic.metrics import TrafficMetrics
     from core_traffic.rollback import Watch
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 _metrics: dict[int, TrafficMetrics] = {}
 _traffic: dict[int, ServerTraffic] = {}
 _watches: dict[int, Watch] = {}
+
+
+@core.hookimpl
+def core_add_options(parser: Flags) -> None:
+    """Add no option; let core know the parameter, so that it does not warn of it."""
+    from core.governing import KNOWN
+    from core_traffic.settings import PARAMETER
+
+    if PARAMETER not in KNOWN:
+        KNOWN.append(PARAMETER)
 
 
 @core.hookimpl
@@ -32,15 +42,11 @@ def core_open_metric_source(options: Options) -> TrafficMetrics:
 @core.hookimpl
 def core_server_starting(server: InferenceServer) -> None:
     """Put the traffic of the server before its endpoints; add its control operations and its route."""
-    from core.governing import KNOWN
     from core_traffic import routes
     from core_traffic.control import TrafficControl
     from core_traffic.rollback import Watch
     from core_traffic.server import ServerTraffic
-    from core_traffic.settings import PARAMETER
 
-    if PARAMETER not in KNOWN:
-        KNOWN.append(PARAMETER)  # core does not warn of it
     traffic = _traffic[id(server.models)] = ServerTraffic(server)
     if (metrics := _metrics.pop(id(server.options), None)) is not None:
         metrics.models = traffic.models.values()

@@ -79,11 +79,11 @@ class Choice:
 class Sequences:
     """The versions of the sequences of one model. Event loop only.
 
-    idle_s   longest pause between two requests of a sequence, of the configuration
+    idle_s   returns the longest pause between two requests of a sequence that the configuration allows now
     """
 
-    def __init__(self, idle_s: float, clock: Callable[[], float] = time.monotonic):
-        self._keep_s = max(2 * idle_s, _LEAST_IDLE_S)
+    def __init__(self, idle_s: Callable[[], float], clock: Callable[[], float] = time.monotonic):
+        self._idle_s = idle_s
         self._clock = clock
         # Correlation id → (version, time of its last request), in the order of these times.
         self._begun: dict[int | str, tuple[int, float]] = {}
@@ -116,6 +116,9 @@ class Sequences:
         """Drop sequences that have paused for too long, and the oldest ones if there are too many."""
         while self._begun:
             first = next(iter(self._begun))
-            if self._begun[first][1] > now - self._keep_s and len(self._begun) < MOST_SEQUENCES:
+            paused_s = now - self._begun[first][1]
+            if len(self._begun) < MOST_SEQUENCES and (
+                paused_s < _LEAST_IDLE_S or paused_s < 2 * self._idle_s()
+            ):
                 return
             del self._begun[first]

@@ -36,6 +36,7 @@ class ModelTraffic:
 
     name        key of the model
     executor    compares answers to copies
+    sequence_idle_s   returns the longest pause in a sequence that the configuration allows now
     traffic     settings in force; None for none: the newest version answers
     source      where these come from
     changed     whether a control call or a rollback has changed them since the start of the process
@@ -47,7 +48,13 @@ class ModelTraffic:
     helpless    version that is bad, but without which no version with a weight would be ready; None for none
     """
 
-    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, executor: Executor):
+    def __init__(
+        self,
+        name: str,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        sequence_idle_s: Callable[[], float],
+    ):
         self.name = name
         self.traffic: Traffic | None = None
         self.source: Source = "none"
@@ -60,6 +67,7 @@ class ModelTraffic:
         self.helpless: int | None = None
         self._loop = loop
         self._executor = executor
+        self._sequence_idle_s = sequence_idle_s
         self._shadow: Shadow | None = None
         self._endpoints: Mapping[int, ModelEndpoint] = {}
         self._text = ""  # parameter of the configuration
@@ -82,8 +90,7 @@ class ModelTraffic:
         if not config.HasField("sequence_batching"):
             self._sequences = None
         elif self._sequences is None:
-            idle_us = config.sequence_batching.max_sequence_idle_microseconds
-            self._sequences = Sequences(idle_us / 1e6)
+            self._sequences = Sequences(self._sequence_idle_s)
 
     def put(self, traffic: Traffic | None, source: Source) -> None:
         """Put settings in force; `renew` makes the front of them. Windows of an objective begin anew."""

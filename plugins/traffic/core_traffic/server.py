@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.config import ModelConfig
@@ -93,7 +94,14 @@ class ServerTraffic:
         return self.models[name]
 
     def _new(self, name: str) -> ModelTraffic:
-        return ModelTraffic(name, asyncio.get_running_loop(), self._executor)
+        loop = asyncio.get_running_loop()
+        return ModelTraffic(name, loop, self._executor, partial(self._sequence_idle_s, name))
+
+    def _sequence_idle_s(self, key: str) -> float:
+        """Return the longest pause in a sequence that a version allows now: live settings may change it."""
+        ready = [self._manager.resolve(key, each) for each in self._manager.ready_versions(key)]
+        idle_us = [each.config.sequence_batching.max_sequence_idle_microseconds for each in ready]
+        return max(idle_us, default=0) / 1e6
 
     # control calls -----------------------------------------------------------------
 

@@ -126,7 +126,7 @@ def clock():
 
 
 def test_a_sequence_stays_where_it_began(clock):
-    sequences, versions = Sequences(1.0, clock), iter((2, 1, 1))
+    sequences, versions = Sequences(lambda: 1.0, clock), iter((2, 1, 1))
 
     def ask(flags=0, serving=(1, 2)):
         request = of(correlation_id=5, flags=flags)
@@ -140,21 +140,21 @@ def test_a_sequence_stays_where_it_began(clock):
 
 
 def test_a_sequence_whose_version_is_gone_is_chosen_anew(clock):
-    sequences = Sequences(1.0, clock)
+    sequences = Sequences(lambda: 1.0, clock)
     sequences.version_of(of(correlation_id=5, flags=SEQUENCE_START), lambda request: 2, (1, 2))
 
     assert sequences.version_of(of(correlation_id=5), lambda request: 1, (1,)) == 1
 
 
 def test_a_request_that_belongs_to_no_sequence_is_not_remembered(clock):
-    sequences = Sequences(1.0, clock)
+    sequences = Sequences(lambda: 1.0, clock)
 
     assert sequences.version_of(of(correlation_id=5), lambda request: 2, (1, 2)) == 2
     assert len(sequences) == 0
 
 
 def test_sequences_that_pause_for_too_long_are_forgotten(clock):
-    sequences = Sequences(100.0, clock)
+    sequences = Sequences(lambda: 100.0, clock)
 
     def ask(number, flags=0):
         sequences.version_of(of(correlation_id=number, flags=flags), lambda request: 1, (1,))
@@ -169,9 +169,19 @@ def test_sequences_that_pause_for_too_long_are_forgotten(clock):
     assert len(sequences) == 2  # 1 and 3
 
 
+def test_a_longer_pause_that_is_allowed_later_holds_at_once(clock):
+    idle_s = 1.0
+    sequences = Sequences(lambda: idle_s, clock)
+    sequences.version_of(of(correlation_id=5, flags=SEQUENCE_START), lambda request: 2, (1, 2))
+    idle_s = 300.0
+    clock.now = 400.0
+
+    assert sequences.version_of(of(correlation_id=5), lambda request: 1, (1, 2)) == 2
+
+
 def test_the_number_of_remembered_sequences_is_bounded(clock, monkeypatch):
     monkeypatch.setattr("core_traffic.choice.MOST_SEQUENCES", 5)
-    sequences = Sequences(1.0, clock)
+    sequences = Sequences(lambda: 1.0, clock)
     for number in range(1, 20):
         request = of(correlation_id=number, flags=SEQUENCE_START)
         sequences.version_of(request, lambda request: 1, (1,))
