@@ -29,7 +29,7 @@ def core_add_options(parser: Flags) -> None:
     parser.add(
         "orca-full-wait-secs",
         _FULL_WAIT_S,
-        "Estimated wait of a request at which load reports call the server fully used.",
+        "Estimated wait of a request beyond which load reports call the server more than full.",
     )
 
 
