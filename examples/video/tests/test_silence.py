@@ -17,7 +17,7 @@ def frame(index=0, gap=0):
     numbers = {"index": index, "pts": index, "gap": gap, "dropped": 0}
     found = {name: Tensor.of(name, np.array([each], np.int64)) for name, each in numbers.items()}
     found["notice"] = Tensor.of("notice", np.array([b""], object))
-    found["frame"] = Tensor.of("frame", np.zeros((2, 2, 3), np.uint8))
+    found["frame"] = Tensor.of("frame", np.zeros((3, 2), np.uint8))
     return SimpleNamespace(output=found.__getitem__)
 
 
