@@ -2,16 +2,21 @@
 
 import contextlib
 import itertools
+import os
+import signal
 import time
 
 import numpy as np
 import pytest
 from backend_video.films import film, number_in
+from core_testing import leftovers
 
 import core
+from core.errors import CoreError
 
+ONE = "instance_group { count: 1 kind: KIND_CPU }"
+TWO = "instance_group { count: 2 kind: KIND_CPU }"
 APART = """
-instance_group { count: 1 kind: KIND_CPU }
 parameters { key: "EXECUTION_MODE" value { string_value: "process" } }
 """
 
@@ -20,11 +25,21 @@ parameters { key: "EXECUTION_MODE" value { string_value: "process" } }
 def apart(tmp_path_factory, config):
     pytest.importorskip("backend_python", reason="backend-python runs the processes")
     repository = tmp_path_factory.mktemp("apart")
-    (repository / "video" / "1").mkdir(parents=True)
     rules = {"hosts": "127.0.0.1:*", "networks": "127.0.0.0/8"}
-    (repository / "video" / "config.pbtxt").write_text(config(rules, APART))
-    with core.Server(model_repository=str(repository)) as running:
+    with serve(repository, config(rules, ONE + APART)) as running:
         yield running
+
+
+def serve(repository, text):
+    """Return a server of the model `video` with this config.pbtxt."""
+    (repository / "video" / "1").mkdir(parents=True)
+    (repository / "video" / "config.pbtxt").write_text(text)
+    return core.Server(model_repository=str(repository))
+
+
+def processes():
+    """Return the process ids of the children of children, in which instances run."""
+    return {pid for child in leftovers.children() for pid in leftovers.children(child)}
 
 
 def test_a_child_process_decodes(apart, film50):
@@ -83,3 +98,31 @@ def test_a_camera_does_not_wait_for_a_slow_client_of_a_child_process(apart, site
         dropped = [int(each["dropped"][0]) for each in itertools.islice(answers, 60)]
 
     assert max(dropped) > 50
+
+
+def test_a_process_that_crashes_ends_the_stream_of_its_instance_only(tmp_path, config, film50):
+    pytest.importorskip("backend_python", reason="backend-python runs the processes")
+    others = processes()
+    with serve(tmp_path, config({}, TWO + APART)) as running:
+        parameters = {"realtime": True}
+        streams = [
+            running.stream("video", {"file": [film50]}, parameters=parameters) for _ in range(2)
+        ]
+        for each in streams:
+            next(each)
+
+        os.kill(min(processes() - others), signal.SIGSEGV)
+        ended = [outcome(each) for each in streams]
+        again = list(running.stream("video", {"file": [film50]}, parameters={"frames": 2}))
+
+    assert sorted(ended, key=str)[0] == 49
+    assert "is not healthy" in sorted(ended, key=str)[1]
+    assert [number_in(each["frame"]) for each in again] == [0, 1]
+
+
+def outcome(answers):
+    """Return the number of answers that are left, or the text of the error that ends them."""
+    try:
+        return len(list(answers))
+    except CoreError as error:
+        return error.message
