@@ -1,4 +1,7 @@
-"""What a replica costs that dies, falls ill or leaves under load."""
+"""What a replica costs that dies, falls ill or leaves under load.
+
+`make test-ray ARGS=-rP` shows the figures.
+"""
 
 import json
 import os
@@ -56,13 +59,18 @@ def test_a_killed_replica_costs_only_the_requests_that_it_had_accepted(two, load
     wait_for(lambda: clients.answered > 20)
 
     killed = before.pop()
-    killed_s = time.monotonic()
     os.kill(killed, signal.SIGKILL)
+    killed_s = time.monotonic()  # requests that are sent until here may have reached it
     wait_for(lambda: len(processes(two) - {killed}) == 2)
+    two_s = time.monotonic() - killed_s
     answered = clients.answered
     wait_for(lambda: clients.answered > answered + 20)
     clients.end()
 
+    print(
+        f"{clients.answered} answered, {len(clients.failed)} failed; two replicas {two_s:.0f} s after "
+        "one was killed"
+    )
     # Ray has sent all others, also those that reached the dead replica, to the other one.
     assert all(sent_s < killed_s for sent_s, _, _ in clients.failed), clients.failed
     assert len(clients.failed) <= CLIENTS
@@ -72,12 +80,19 @@ def test_a_replica_whose_model_falls_ill_is_replaced_without_a_lost_request(two,
     before = processes(two)
     clients = load(two, "/two", MS)
     clients.set(CLIENTS)
+    start = time.monotonic()
 
     (repository / "wait" / "1" / "sick").touch()
 
     # The one that is ill leaves, and another one comes.
     wait_for(lambda: len(processes(two) & before) == 1 and len(processes(two)) == 2)
+    replaced_s = time.monotonic() - start
     clients.end()
+
+    print(
+        f"{clients.answered} answered, {len(clients.failed)} failed; the ill replica was replaced in "
+        f"{replaced_s:.0f} s"
+    )
     assert clients.failed == []
     assert clients.answered > CLIENTS
 

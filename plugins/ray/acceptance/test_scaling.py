@@ -1,4 +1,7 @@
-"""Serve scales a CoreDeployment by the wait of its requests: up and down, without a lost request."""
+"""Serve scales a CoreDeployment by the wait of its requests: up and down, without a lost request.
+
+`make test-ray ARGS=-rP` shows the figures.
+"""
 
 import time
 
@@ -31,10 +34,13 @@ def replicas():
 
 
 def wait_for(number, seconds=180):
-    end = time.monotonic() + seconds
+    """Return the seconds until as many replicas run."""
+    start = time.monotonic()
     while replicas() != number:
-        assert time.monotonic() < end, f"{replicas()} replicas run instead of {number}"
+        waited_s = time.monotonic() - start
+        assert waited_s < seconds, f"{replicas()} replicas run instead of {number}"
         time.sleep(0.2)
+    return time.monotonic() - start
 
 
 @pytest.fixture
@@ -51,13 +57,19 @@ def test_replicas_follow_the_wait_from_one_to_three_and_back_without_a_lost_requ
     time.sleep(6)
     assert replicas() == 1  # no request has waited
 
+    start = time.monotonic()
     for number in (4, 8, 16):
         clients.set(number)
         time.sleep(3)
     wait_for(3)
+    up_s = time.monotonic() - start
     clients.set(1)
-    wait_for(1)
+    down_s = wait_for(1)
     clients.end()
 
+    print(
+        f"{clients.answered} answered, {len(clients.failed)} failed; three replicas within {up_s:.0f} s of "
+        f"more clients, one {down_s:.0f} s after they left"
+    )
     assert clients.failed == []
     assert clients.answered > 100
