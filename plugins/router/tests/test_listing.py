@@ -1,11 +1,13 @@
 """The list of servers, as the addresses of its sources change. No server answers."""
 
 import asyncio
+import socket
 
 import pytest
 from core_router.choice.sequences import SequenceParameters, Sequences
 from core_router.options import RouterOptions
 from core_router.servers import listing as listing_module
+from core_router.servers.addresses import read_servers
 from core_router.servers.listing import ServerList
 from core_router.servers.server import Address, State, TlsPorts
 from core_router.servers.source import AddressSource
@@ -109,6 +111,71 @@ def test_a_defect_of_a_source_does_not_end_the_changes(caplog):
 
     run(test, source)
     assert "the list of servers stays as it was" in caplog.text
+
+
+class NameServer:
+    """In place of socket.getaddrinfo: answers for the name `models` as a test says.
+
+    now     addresses, each twice, as the system's own may answer; an exception is raised
+    asked   how often
+    """
+
+    def __init__(self, *now):
+        self.now = now
+        self.asked = 0
+        self._others = socket.getaddrinfo
+
+    def __call__(self, host, port, *arguments, **more):
+        if host != "models":
+            return self._others(host, port, *arguments, **more)
+        self.asked += 1
+        if isinstance(self.now, Exception):
+            raise self.now
+        found = [self._others(each, port, type=socket.SOCK_STREAM)[0] for each in self.now]
+        return found * 2
+
+
+def test_the_servers_of_a_name_are_those_that_dns_has(monkeypatch):
+    dns = NameServer("127.0.0.1", "127.0.0.2")
+    monkeypatch.setattr(socket, "getaddrinfo", dns)
+    first, second, third = (Address(f"127.0.0.{host}", 1, 2, 3) for host in (1, 2, 3))
+
+    async def test(listing):
+        assert listing.now() == [first, second]
+        stays = listing.table.servers[str(second)]
+        dns.now = ("127.0.0.3", "127.0.0.2")
+        await listing.becomes(second, third)
+        assert listing.table.servers[str(second)] is stays
+
+    run(test, *read_servers("dns://models:1:2:3"))
+
+
+def test_a_name_server_that_fails_changes_nothing(monkeypatch, caplog):
+    dns = NameServer("127.0.0.1", "127.0.0.2")
+    monkeypatch.setattr(socket, "getaddrinfo", dns)
+    first, second, third = (Address(f"127.0.0.{host}", 1, 2, 3) for host in (1, 2, 3))
+
+    async def fails(listing, error):
+        before = dict(listing.table.servers)
+        dns.now, asked = error, dns.asked
+        for _ in range(500):
+            if dns.asked >= asked + 4:
+                break
+            await asyncio.sleep(0.005)
+        assert dns.asked >= asked + 4
+        assert listing.table.servers == before
+
+    async def test(listing):
+        await fails(listing, socket.gaierror(socket.EAI_AGAIN, "no answer in time"))
+        assert listing.now() == [first, second]
+        dns.now = ("127.0.0.3",)
+        await listing.becomes(third)
+        await fails(listing, socket.gaierror(socket.EAI_NONAME, "no such name"))
+
+    run(test, *read_servers("dns://models:1:2:3"))
+    said = "dns://models:1: {}; its servers stay as they were"
+    assert caplog.text.count(said.format("no answer in time")) == 1
+    assert caplog.text.count(said.format("no such name")) == 1
 
 
 def test_a_drained_server_that_comes_back_is_drained(caplog):
