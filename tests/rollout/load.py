@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import time
 from collections import Counter
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
 from rollout.models import ELEMENTS
@@ -17,6 +19,7 @@ class Seen:
     """What the clients of one phase have seen.
 
     versions    version → answers
+    times       of each of these answers: when its request was sent, when it came, and its version
     failures    texts of requests without a right answer
     latencies   seconds of each request, from the time at which it was due
     late        requests that were sent more than 100 ms after they were due: the load itself was too slow
@@ -24,6 +27,7 @@ class Seen:
     """
 
     versions: Counter[int] = field(default_factory=Counter)
+    times: list[tuple[float, float, int]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     late: int = 0
@@ -38,6 +42,12 @@ class Seen:
         """Return requests per second, whatever their answer was."""
         return len(self.latencies) / self.seconds
 
+    def between(self, begun: float, ended: float) -> Counter[int]:
+        """Return version → answers, of the requests that were sent and answered between two moments."""
+        return Counter(
+            number for sent, came, number in self.times if begun <= sent and came <= ended
+        )
+
 
 class Load:
     """Sends requests with random numbers, and checks that each answer is 2 x within 0.01. Event loop only.
@@ -51,19 +61,27 @@ class Load:
 
     async def send(self, seconds: float) -> Seen:
         """Send requests for some seconds; return what was seen when all are answered."""
+        return await self.during(asyncio.sleep(seconds))
+
+    async def during(self, work: Coroutine[object, object, None]) -> Seen:
+        """Send requests while some work is done; return what was seen when all are answered."""
         seen = Seen()
         due: asyncio.Queue[float | None] = asyncio.Queue()
         clients = [asyncio.create_task(self._client(due, seen)) for _ in range(self._connections)]
         begun = time.monotonic()
-        for number in range(int(seconds * self._rate)):
+        task = asyncio.create_task(work)
+        for number in itertools.count():
             at = begun + number / self._rate
-            if (pause := at - time.monotonic()) > 0:
+            if (pause := at - time.monotonic()) > 0:  # else it is behind, and first catches up
+                if task.done():
+                    break
                 await asyncio.sleep(pause)
             due.put_nowait(at)
         for _ in clients:
             due.put_nowait(None)
         await asyncio.gather(*clients)
         seen.seconds = time.monotonic() - begun
+        await task
         return seen
 
     async def _client(self, due: asyncio.Queue[float | None], seen: Seen) -> None:
@@ -71,13 +89,17 @@ class Load:
         while (at := await due.get()) is not None:
             seen.late += time.monotonic() - at > 0.1
             x = [self._random.randrange(1000) / 8 for _ in range(ELEMENTS)]
+            sent = time.monotonic()
             writer.write(_request(x))
             status, answer = await _answer(reader)
-            seen.latencies.append(time.monotonic() - at)
+            came = time.monotonic()
+            seen.latencies.append(came - at)
             if status != 200:
                 seen.failures.append(f"{status} {answer}")
                 continue
-            seen.versions[int(answer["model_version"])] += 1
+            version = int(answer["model_version"])
+            seen.versions[version] += 1
+            seen.times.append((sent, came, version))
             (y,) = (each["data"] for each in answer["outputs"])
             if any(abs(b - 2 * a) > 0.01 for a, b in zip(x, y, strict=True)):
                 seen.failures.append(f"{x} gave {y}")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from soak.server import Server
 
-from rollout.judge import Found, judge_copies, judge_failures, judge_rate, sums_of
+from rollout.judge import Found, judge_copies, judge_failures, judge_rate, judge_share, sums_of
 from rollout.load import Load, Seen
 from rollout.models import BAD, DIFFERENCE, EQUAL, ERROR, PLACE, PLANTED, write_models
 
 PERCENTS = (1, 5, 25, 50, 100)
-MOST_Z = 4.0  # standard deviations: a sound run passes it once in 16,000 steps
 ROLLBACK_S = 5.0
 AFTER_S = 2.0  # of requests after the rollback
 PHASES = len(PERCENTS) + 3  # steps, copies to two versions, a rollback
@@ -38,8 +38,7 @@ class Run:
 
     async def all(self) -> Found:
         """Run all phases one after the other."""
-        for percent in PERCENTS:
-            await self._step(percent)
+        await self.roll_out(PERCENTS)
         for version, expected in ((EQUAL, "equal"), (PLANTED, "differing")):
             await self._copies(version, expected)
         await self._rollback()
@@ -48,20 +47,28 @@ class Run:
     async def _call(self, value: Any = None) -> Any:
         return await asyncio.to_thread(traffic, self._port, value)
 
-    async def _step(self, percent: int) -> None:
-        """Give version EQUAL a share; it must be met within binomial bounds."""
-        await self._call({"weights": {"1": 100 - percent, str(EQUAL): percent}})
-        seen = await self._load.send(self._seconds)
-        share, total = percent / 100, seen.answers
-        deviation = math.sqrt(total * share * (1 - share))
-        off = seen.versions[EQUAL] - total * share
-        z = off / deviation if deviation else (0.0 if not off else math.inf)
-        name = f"{percent} %"
-        self.found.facts[name] = (
-            f"{seen.versions[EQUAL]} of {total} answers, z {z:+.2f}; {_shown(seen)}"
-        )
-        self.found.must(abs(z) <= MOST_Z, f"{name}: z is {z:+.2f}, at most {MOST_Z:g}")
-        self._judge(name, seen)
+    async def roll_out(self, percents: Sequence[int]) -> None:
+        """Give version EQUAL larger and larger shares under one load; each must be met.
+
+        An answer belongs to a step if its request was sent after the call that sets the weights has
+        returned, and if it came before the next call. Those on the way at a change may have either weight.
+        """
+        steps: list[tuple[float, float]] = []
+
+        async def walk() -> None:
+            for percent in percents:
+                await self._call({"weights": {"1": 100 - percent, str(EQUAL): percent}})
+                begun = time.monotonic()
+                await asyncio.sleep(self._seconds)
+                steps.append((begun, time.monotonic()))
+
+        seen = await self._load.during(walk())
+        for percent, (begun, ended) in zip(percents, steps, strict=True):
+            versions, due = seen.between(begun, ended), self._rate * (ended - begun)
+            total = versions.total()
+            judge_share(self.found, f"{percent} %", versions[EQUAL], total, percent / 100, due)
+        self.found.facts["rollout"] = f"{seen.answers} answers; {_shown(seen)}"
+        self._judge("rollout", seen)
 
     def _judge(self, name: str, seen: Seen) -> None:
         """Check what holds in each phase: the rate, and right answers to all requests."""
@@ -117,27 +124,34 @@ class Run:
         self._judge("after the rollback", after)
 
 
-def run(folder: Path, rate: float, seconds: float, connections: int, workers: int) -> Found:
-    """Run all phases against a server of its own, in an empty folder; return what was found.
-
-    seconds   of all phases together
-    """
+@contextmanager
+def serving(folder: Path, workers: int) -> Iterator[Server]:
+    """Serve the model of the proof, from an empty folder, until the block ends."""
     (folder / "models").mkdir()
     write_models(folder / "models")
     server = Server(folder, *([f"--workers={workers}"] if workers > 1 else []))
     try:
         _await_ready(server)
-        load = Load(server.ports.http, rate, connections, seed=1)
-        phase = max(1.0, seconds / PHASES)
-        found = asyncio.run(Run(server.ports.http, load, rate, phase).all())
-        server.signal()
-        found.must(server.process.wait(60) == 0, f"the server ended: {server.process.returncode}")
-        return found
+        yield server
     except Exception:
         print(server.last_words())
         raise
     finally:
         server.kill()
+
+
+def run(folder: Path, rate: float, seconds: float, connections: int, workers: int) -> Found:
+    """Run all phases against a server of its own, in an empty folder; return what was found.
+
+    seconds   of all phases together
+    """
+    with serving(folder, workers) as server:
+        load = Load(server.ports.http, rate, connections, seed=1)
+        phase = max(1.0, seconds / PHASES)
+        found = asyncio.run(Run(server.ports.http, load, rate, phase).all())
+        server.signal()
+        found.must(server.process.wait(60) == 0, f"the server ended: {server.process.returncode}")
+    return found
 
 
 def traffic(port: int, value: Any = None) -> Any:

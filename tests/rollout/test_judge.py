@@ -2,7 +2,8 @@
 
 import pytest
 
-from rollout.judge import Found, judge_copies, judge_failures, judge_rate
+from rollout.judge import Found, judge_copies, judge_failures, judge_rate, judge_share
+from rollout.load import Seen
 from rollout.models import BAD, ERROR, write_models
 
 PLANTED = f"500 {{'error': '{ERROR}'}}"
@@ -67,3 +68,29 @@ def test_a_load_below_the_rate_shows_nothing(rate, problems):
     judge_rate(found, "1 %", rate, 100)
 
     assert len(found.problems) == problems
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "share", "problems"),
+    [
+        (300, 1000, 0.25, 0),  # z +3.65
+        (306, 1000, 0.25, 1),  # z +4.09
+        (194, 1000, 0.25, 1),
+        (1000, 1000, 1.0, 0),
+        (999, 1000, 1.0, 1),
+        (125, 500, 0.25, 0),
+        (125, 499, 0.25, 1),  # half of the requests belong to no step
+    ],
+)
+def test_a_share_far_from_its_weight_or_of_few_requests_is_a_problem(count, total, share, problems):
+    found = Found()
+
+    judge_share(found, "25 %", count, total, share, due=1000)
+
+    assert len(found.problems) == problems
+
+
+def test_a_request_on_the_way_at_a_change_belongs_to_no_step():
+    seen = Seen(times=[(0.9, 1.1, 1), (1.1, 1.2, 2), (1.8, 1.9, 1), (1.9, 2.1, 2), (2.2, 2.3, 2)])
+
+    assert seen.between(1.0, 2.0) == {1: 1, 2: 1}
