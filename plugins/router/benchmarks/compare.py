@@ -8,7 +8,8 @@ measured in turn, so that a slow moment of the machine meets all of them:
     requests/s per core   requests of many connections, per second of processor time of the front
     added p50             median duration over one connection, less that without a front in the same round
 
-The configurations are those of proxies/. A front that is not installed is left out. Nothing else should run.
+The router reads the load reports of the servers, as it does in use. The configurations of the others are
+those of proxies/. A front that is not installed is left out. Nothing else should run.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as opened:
         folder = Path(name)
         servers = opened.enter_context(serving(folder))
-        sides = [Side("without", 0, dict(zip(("http", "grpc"), servers[0], strict=True)))]
+        sides = [Side("without", 0, dict(zip(("http", "grpc"), servers[0][:2], strict=True)))]
         for each in flags.fronts.split(","):
             if each != "router" and not is_installed(each):
                 print(f"{each} is not installed")
@@ -151,24 +152,24 @@ def show(
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[list[tuple[int, int]]]:
-    """Start the servers; yield their ports for HTTP and gRPC."""
+def serving(folder: Path) -> Iterator[list[tuple[int, int, int]]]:
+    """Start the servers; yield their ports for HTTP, gRPC and metrics."""
     model = folder / "models" / MODEL
     (model / "1").mkdir(parents=True)
     (model / "config.pbtxt").write_text(CONFIG)
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, int]] = []
     with contextlib.ExitStack() as opened:
         for _ in range(SERVERS):
-            http, grpc = free_ports(2)
+            http, grpc, metrics = free_ports(3)
             command = [sys.executable, "-m", "core.serve", f"--model-repository={model.parent}"]
-            command += [f"--http-port={http}", f"--grpc-port={grpc}", "--allow-metrics=false"]
+            command += [f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"]
             process = subprocess.Popen(
                 command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
             opened.callback(process.wait)
             opened.callback(process.terminate)
-            found.append((http, grpc))
-        for http, _ in found:
+            found.append((http, grpc, metrics))
+        for http, *_ in found:
             wait_ready(http)
         yield found
 

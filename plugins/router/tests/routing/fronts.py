@@ -43,11 +43,12 @@ def is_installed(name):
 def configuration(name, servers, ports):
     """Return a proxy's file of benchmarks/proxies with other addresses.
 
-    servers   ports for HTTP and gRPC of three servers on this machine, in place of gpu1 to gpu3
+    servers   ports for HTTP and gRPC of three servers on this machine, in place of gpu1 to gpu3; a third
+              port of each, for metrics, is the router's only
     ports     for HTTP and gRPC of the proxy, in place of 8000 and 8001
     """
     text = (PROXIES / _FILES[name]).read_text()
-    for number, (http, grpc) in enumerate(servers, 1):
+    for number, (http, grpc, *_) in enumerate(servers, 1):
         for usual, port in ((8000, http), (8001, grpc)):
             text = text.replace(f"gpu{number}:{usual}", f"127.0.0.1:{port}")
             text = text.replace(
@@ -67,7 +68,7 @@ def command(name, servers, ports, folder, changes=()):
     changes   (old, new) texts of the file
     """
     if name == "router":
-        addresses = ",".join(f"127.0.0.1:{http}:{grpc}" for http, grpc in servers)
+        addresses = ",".join(":".join(["127.0.0.1", *map(str, each)]) for each in servers)
         return [
             *(sys.executable, "-m", "core", "router", f"--servers={addresses}"),
             *(f"--http-port={ports[0]}", f"--grpc-port={ports[1]}", "--admin-port=0"),
