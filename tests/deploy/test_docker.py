@@ -107,7 +107,7 @@ def test_the_backends_and_plugins_of_the_default_exist():
         for name in given.pop(group.upper()).split()
     ]
 
-    assert given == {} and folders
+    assert given == {"PACKAGES": ""} and folders
     assert [each for each in folders if not (each / "pyproject.toml").exists()] == []
 
 
@@ -119,8 +119,9 @@ def test_the_requested_plugins_are_built_and_installed(tmp_path):
     steps = [rest for word, rest in stages()[0] if word == "RUN" and "/wheels" in rest]
     script = " && ".join(steps).replace("/opt/core/bin/python", "python")
 
-    def said(plugins):
-        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BACKENDS": "onnx", "PLUGINS": plugins}
+    def said(plugins, packages=""):
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BACKENDS": "onnx"}
+        environment |= {"PLUGINS": plugins, "PACKAGES": packages}
         done = subprocess.run(
             ["sh", "-c", script], env=environment, capture_output=True, text=True, check=True
         )
@@ -132,3 +133,7 @@ def test_the_requested_plugins_are_built_and_installed(tmp_path):
     # Plugins without extras are among the files.
     assert with_plugins.splitlines()[-3].endswith("/wheels/*.whl core-cloud[s3]")
     assert "plugins" not in "\n".join(said("")) and "core-" not in "\n".join(said(""))
+    # Packages are installed together with the wheels, so that pip finds versions that fit both.
+    with_packages = said("cloud[s3]", "scikit-learn>=1.9,<2 lightgbm")
+    installed = "/wheels/*.whl core-cloud[s3] scikit-learn>=1.9,<2 lightgbm"
+    assert with_packages[-3].endswith(installed)
