@@ -15,7 +15,7 @@ _RATE_S = 10.0  # over which the rate is measured
 class Progress:
     """How far a run is. `clear` removes the line.
 
-    total_bytes   of all input files
+    total_bytes   of all input files; 0 if unknown
     """
 
     def __init__(self, total_bytes: int, stream: TextIO | None = None):
@@ -52,7 +52,7 @@ class Progress:
         if passed_s > 0 and last > first:
             parts.append(f"{(last - first) / passed_s:,.0f}/s")
             left = max(0, self._total_bytes - last_bytes)
-            if last_bytes > first_bytes:
+            if self._total_bytes and last_bytes > first_bytes:
                 left_s = left * passed_s / (last_bytes - first_bytes)
                 parts.append(f"{duration(left_s)} left")
         if failed:
