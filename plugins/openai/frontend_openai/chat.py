@@ -94,6 +94,7 @@ def _read(
     default   tokens at most without a field for them, 0 for none
     Raises CoreError(INVALID) for a wrong field, and for what the model cannot do.
     """
+    document = document.copy()  # a slow chat template lets this run twice
     sampling = read_sampling(document, default, chat=True)
     fields = _read_fields(document, sampling)
     sampling.set("lora_name", adapter or None, "model")

@@ -53,6 +53,10 @@ class Document:
         self._members = members
         self._path = path
 
+    def copy(self) -> Document:
+        """Return a document with the members that were not taken, for work that may run twice."""
+        return Document(dict(self._members), self._path)
+
     def take(self, name: str) -> Any:
         """Return any value, None for an absent one."""
         return self._members.pop(name, None)
@@ -108,7 +112,7 @@ class Document:
         value = self.take(name)
         if value is not None and type(value) is not dict:
             raise self._wrong(name, "expected an object", value)
-        return None if value is None else Document(value, f"{self._path}{name}.")
+        return None if value is None else Document(dict(value), f"{self._path}{name}.")
 
     def ignore(self, names: Collection[str]) -> None:
         """Drop members that change nothing here."""

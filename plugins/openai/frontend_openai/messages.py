@@ -6,6 +6,7 @@ JSON ─► ChatRequest ─► prompt, sampling ─► a request to the model �
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import orjson
@@ -112,6 +113,8 @@ def _prepare(
     request: ChatRequest, model: TextModel, adapter: str
 ) -> tuple[list[InferenceRequest], Parser | None]:
     """Return what `prepared` returns, and raise as it does; `adapter` is "" for none."""
+    # `sampling_of` sets its tools, and a slow chat template lets this run twice.
+    request = replace(request)
     sampling = sampling_of(request, adapter, 0, _NAMES)
     # Every request must have it: a model that cannot limit its text would be of no use here.
     sampling.sources.pop("max_tokens", None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core_generate.chat.anthropic_events import sse
@@ -70,6 +71,8 @@ def _prepare(
     request: ChatRequest, model: TextModel, adapter: str, default: int
 ) -> tuple[list[InferenceRequest], Parser | None]:
     """Return what `prepared` returns, and raise as it does; `default` as of `sampling_of`."""
+    # `sampling_of` sets its tools, and a slow chat template lets this run twice.
+    request = replace(request)
     return prepared(request, model, sampling_of(request, adapter, default, _NAMES))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -94,18 +95,18 @@ async def _read_text(
     if text is not None:
         return text
     model, _ = TextModels.of(server).find(name)
-    return await off_loop(len(call.body), _rendered, document, messages, model)
-
-
-def _rendered(document: Document, messages: Any, model: TextModel) -> str:
     arguments = document.take("chat_template_kwargs") or {}
     if type(arguments) is not dict:
         raise wrong("chat_template_kwargs", "expected an object")
     for field in ("add_generation_prompt", "continue_final_message"):
         if (value := document.flag(field)) is not None:
             arguments = {**arguments, field: value}
-    tools = read_tools(document.take("tools"))
-    prompt = prompt_of(read_messages(messages), model, tools, arguments)
+    tools = document.take("tools")
+    return await off_loop(len(call.body), _rendered, messages, tools, arguments, model)
+
+
+def _rendered(messages: Any, tools: Any, arguments: Mapping[str, Any], model: TextModel) -> str:
+    prompt = prompt_of(read_messages(messages), model, read_tools(tools), arguments)
     if prompt.images or prompt.audio:
         raise wrong("messages", "the tokens of images and sound cannot be counted", "unsupported")
     return prompt.text

@@ -241,6 +241,10 @@ def letters_config(**parameters):
     return f'backend: "letters"\n{written}'
 
 
+LOOPING = (
+    "{% if 'long' in messages[0].content|string %}{% for a in range(400) %}"
+    "{% for b in range(400) %}{% endfor %}{% endfor %}{% endif %}"
+)
 LETTERS = {
     "letters": letters_config(adapters="loud", context="1024"),
     "poem": letters_config(text="one two STOP three"),
@@ -254,6 +258,10 @@ LETTERS = {
         text="a cat",
         template="{% for m in messages %}{% for p in m.content %}{{ p.text or p.type }}{% endfor %}"
         "{% endfor %}",
+    ),
+    "loops": letters_config(
+        text="yes",
+        template=LOOPING,
     ),
     "budget": letters_config(text="yes", template="{{ thinking_budget }}"),
     "vectors": letters_config(task="embed"),

@@ -1,9 +1,13 @@
 """Large conversations are read, and made a prompt, outside the event loop: other clients do not wait."""
 
+import socket
 import threading
 
 import pytest
+from core_generate.chat import read_template
 from frontend_openai import conversation, document, embeddings, rerank, sampling, tokenize
+
+from .conftest import LOOPING
 
 pytest.importorskip("backend_testing.letters")
 
@@ -13,12 +17,13 @@ TOKENIZE, COUNT = "/tokenize", "/v1/messages/count_tokens"
 
 @pytest.fixture
 def rendering(monkeypatch):
-    """Return the names of the threads that have applied a chat template."""
+    """Return the names of the threads that have applied a chat template to the end."""
     names, render = [], conversation.render
 
     def seen(*args, **kwargs):
+        text = render(*args, **kwargs)
         names.append(threading.current_thread().name)
-        return render(*args, **kwargs)
+        return text
 
     monkeypatch.setattr(conversation, "render", seen)
     return names
@@ -45,6 +50,74 @@ def test_a_large_conversation_is_rendered_on_another_thread(letters, connect, re
     small, large = rendering
     assert not small.startswith("http")
     assert large.startswith("http")
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES, TOKENIZE, COUNT])
+def test_a_looping_template_is_rendered_on_another_thread(letters, connect, rendering, path):
+    client = connect(letters[1])
+    read_template(LOOPING).pace.slow = False  # as if this were the first test
+
+    def ask(text):
+        messages = [{"role": "user", "content": text}]
+        tool = {"name": "add", "parameters": {"type": "object"}}
+        fields = {
+            CHAT: {
+                "messages": messages,
+                "stream_options": {"include_usage": True},
+                "stream": True,
+                "tools": [{"type": "function", "function": tool}],
+            },
+            MESSAGES: {
+                "messages": messages,
+                "max_tokens": 9,
+                "tools": [{"name": "add", "input_schema": tool["parameters"]}],
+            },
+            RESPONSES: {"input": messages, "tools": [{"type": "function", **tool}]},
+            TOKENIZE: {"messages": messages, "add_generation_prompt": True},
+        }
+        body = {"model": "loops", **fields.get(path, {"messages": messages})}
+        connection = client.begin(path, body)
+        answer = connection.getresponse()
+        found = answer.read()
+        connection.close()
+        assert answer.status == 200, found
+        return b"usage" in found
+
+    generates = path in (CHAT, RESPONSES, MESSAGES)
+    assert ask("short") == generates
+    assert ask("long") == generates  # begun on the loop, stopped, and done elsewhere
+    assert ask("short") == generates  # a template that once took long no longer begins there
+
+    assert [each.startswith("http") for each in rendering] == [False, True, True]
+
+
+def test_a_stream_goes_on_while_a_template_loops(letters, connect, monkeypatch):
+    client, seen, during, render = connect(letters[1]), [], [], conversation.render
+
+    def watched(*args, **kwargs):
+        before = len(seen)
+        text = render(*args, **kwargs)
+        during.append(len(seen) - before)
+        return text
+
+    monkeypatch.setattr(conversation, "render", watched)
+    body = {"model": "endless", "prompt": "x", "stream": True}
+    connection = client.begin("/v1/completions", body)
+    answer = connection.getresponse()
+
+    def read():
+        while line := answer.readline():
+            seen.append(line)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    chat = {"model": "loops", "messages": [{"role": "user", "content": "long"}]}
+    status, found = client.ask(CHAT, chat)
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    reader.join(10)
+
+    assert status == 200, found
+    assert during[-1] > 0
 
 
 @pytest.fixture

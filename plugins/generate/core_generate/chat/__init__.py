@@ -20,6 +20,7 @@ from core_generate.chat.pieces import (
     Whole,
     joined,
 )
+from core_generate.chat.quick import SlowTemplate, quick_only
 from core_generate.chat.structure import mismatch, read_response_format, read_structured_outputs
 from core_generate.chat.templates import TEMPLATES, read_template, render
 from core_generate.chat.tools import Tools, read_tools, with_answer
@@ -34,12 +35,14 @@ __all__ = [
     "FieldError",
     "Piece",
     "Reasoning",
+    "SlowTemplate",
     "ToolCallParser",
     "Tools",
     "Whole",
     "joined",
     "mismatch",
     "parser_of",
+    "quick_only",
     "read_messages",
     "read_response_format",
     "read_structured_outputs",

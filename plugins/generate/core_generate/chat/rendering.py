@@ -10,7 +10,8 @@ from typing import Any
 
 import jinja2
 
-from core_generate.chat.sandbox import METER, BoundError, Meter, Sandbox
+from core_generate.chat.quick import QUICK_S, Pace, SlowTemplate, is_quick_only
+from core_generate.chat.sandbox import METER, MOST_CPU_S, BoundError, Meter, Sandbox
 from core_generate.chat.templates import TemplateError
 
 
@@ -24,10 +25,27 @@ def compile_template(source: str) -> jinja2.Template:
         raise TemplateError(f"it cannot be compiled: {type(error).__name__}: {error}") from None
 
 
-def render_template(compiled: jinja2.Template, names: Mapping[str, Any]) -> str:
-    """Return the text that a template makes of names. Raises TemplateError that says why it makes none."""
+def render_template(compiled: jinja2.Template, names: Mapping[str, Any], pace: Pace) -> str:
+    """Return the text that a template makes of names. Raises TemplateError that says why it makes none.
+
+    Within `quick_only`, raises SlowTemplate for a template that exceeds a bound, now or once before.
+    """
+    if not is_quick_only():
+        return _rendered(compiled, names, MOST_CPU_S)
+    if pace.slow:
+        raise SlowTemplate
     try:
-        return compiled.render({**names, METER: Meter()})
+        return _rendered(compiled, names, QUICK_S)
+    except TemplateError as error:
+        if not error.is_bound:
+            raise
+        pace.slow = True
+        raise SlowTemplate from None
+
+
+def _rendered(compiled: jinja2.Template, names: Mapping[str, Any], most_s: float) -> str:
+    try:
+        return compiled.render({**names, METER: Meter(most_s)})
     except BoundError as error:
         raise TemplateError(f"{error.message}; it was stopped", is_bound=True) from None
     except jinja2.UndefinedError as error:

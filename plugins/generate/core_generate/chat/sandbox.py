@@ -53,20 +53,21 @@ class BoundError(jinja2.TemplateError):
 
 
 class Meter:
-    """Counts the steps of one rendering, and what it makes. Used on one thread."""
+    """Counts the steps of one rendering, and what it makes. Used on one thread, for `most_s` of CPU time."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_s: float) -> None:
         self._steps = 0
         self._made = 0
-        self._until = time.thread_time() + MOST_CPU_S
+        self._most_s = most_s
+        self._until = time.thread_time() + most_s
 
     def step(self) -> None:
-        """Count a step. Raises BoundError after MOST_STEPS; at each 64th step, also after MOST_CPU_S."""
+        """Count a step. Raises BoundError after MOST_STEPS; at each 64th step, also after `most_s`."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise BoundError(f"it takes more than {MOST_STEPS:,} steps; a loop may be endless")
         if self._steps % _CLOCK_STEPS == 0 and time.thread_time() > self._until:
-            raise BoundError(f"it takes longer than {MOST_CPU_S:g} s")
+            raise BoundError(f"it takes longer than {self._most_s:g} s")
 
     def made(self, value: Any) -> Any:
         """Return a value; count the size of a text, list, tuple or dict, which the template has made.

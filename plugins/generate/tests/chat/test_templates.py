@@ -5,7 +5,14 @@ import sys
 import time
 
 import pytest
-from core_generate.chat import read_messages, read_tools, render
+from core_generate.chat import (
+    SlowTemplate,
+    quick_only,
+    read_messages,
+    read_template,
+    read_tools,
+    render,
+)
 
 from core.errors import CoreError, Kind
 
@@ -176,6 +183,48 @@ def test_bound_of_one_rendering_is_new_for_the_next():
     template = "{% for a in range(50000) %}{% endfor %}ok"
 
     assert [rendered(template) for _ in range(8)] == ["ok"] * 8
+
+
+LONG = (
+    "{% if messages[0].content == 'long' %}{% for a in range(400) %}{% for b in range(400) %}"
+    "{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}"
+)
+
+
+def test_a_slow_rendering_is_stopped_early_where_others_wait_and_so_are_later_ones():
+    slow = [{"role": "user", "content": "long"}]
+    read_template(LONG)
+    with quick_only():
+        assert rendered(LONG) == "hi"
+        begun = time.thread_time()
+        with pytest.raises(SlowTemplate):
+            rendered(LONG, slow)
+        took = time.thread_time() - begun
+        with pytest.raises(SlowTemplate):
+            rendered(LONG)
+    begun = time.thread_time()
+
+    assert rendered(LONG, slow) == "long"
+    assert took < time.thread_time() - begun
+
+
+def test_a_template_is_not_compiled_where_others_wait():
+    template = "{{ messages[0].content }} {# of this test only #}"
+
+    with quick_only(), pytest.raises(SlowTemplate):
+        rendered(template)
+
+    assert rendered(template) == "hi "
+
+
+def test_a_template_that_refuses_messages_is_not_slow():
+    template = "{% if messages[0].content == 'no' %}{{ raise_exception('no') }}{% endif %}ok"
+    read_template(template)
+
+    with quick_only():
+        with pytest.raises(CoreError, match="refuses these messages"):
+            rendered(template, [{"role": "user", "content": "no"}])
+        assert rendered(template) == "ok"
 
 
 def test_content_is_text_for_a_template_that_takes_text():
