@@ -48,6 +48,16 @@ def test_a_request_is_answered_as_by_the_server_itself(client, repository):
     np.testing.assert_allclose(found.as_numpy("probabilities"), expected, rtol=1e-5)
 
 
+def test_a_request_without_an_id_gets_that_of_serve(client):
+    inputs = [tensor("pixels", PIXELS, "FP32")]
+
+    of_serve = client.infer("digits", inputs, headers={**HEADERS, "request_id": "of-serve"})
+    made_by_serve = client.infer("digits", inputs, headers=HEADERS)
+
+    assert of_serve.get_response().id == "of-serve"
+    assert made_by_serve.get_response().id
+
+
 def test_the_other_methods_are_answered_too(client):
     assert client.is_server_ready(headers=HEADERS)
     assert client.is_model_ready("digits", headers=HEADERS)

@@ -18,6 +18,7 @@ import grpc.aio
 
 SERVICE = "inference.GRPCInferenceService"
 STREAMING = "ModelStreamInfer"
+INFER = "ModelInfer"
 UNARY = (
     "ServerLive",
     "ServerReady",
@@ -26,7 +27,7 @@ UNARY = (
     "ModelMetadata",
     "ModelConfig",
     "ModelStatistics",
-    "ModelInfer",
+    INFER,
     "RepositoryIndex",
     "RepositoryModelLoad",
     "RepositoryModelUnload",
@@ -41,6 +42,7 @@ UNARY = (
 )
 
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
+_REQUEST_ID = "request_id"  # metadata that Serve reads and sends back
 _OF_CONNECTION = ("user-agent", "te", "content-type")  # metadata that each connection has itself
 
 
@@ -69,12 +71,15 @@ class Encoded:
 class GrpcForwarder:
     """Passes calls to the gRPC port of a server of the same process. Use it on one event loop only.
 
-    target   returns host and port of the server's gRPC port; called for the first call
-    The end of the task that sends a call cancels the call, so the server cancels the request.
+    target       returns host and port of the server's gRPC port; called for the first call
+    request_id   returns the id of the current call, which a ModelInfer without one gets; "" for none
+    The end of the task that sends a call cancels the call, so the server cancels the request. The requests
+    of a stream keep their ids, also none: they are many, and clients match responses by them.
     """
 
-    def __init__(self, target: Callable[[], Awaitable[str]]):
+    def __init__(self, target: Callable[[], Awaitable[str]], request_id: Callable[[], str] = str):
         self._target = target
+        self._request_id = request_id
         self._channel: grpc.aio.Channel | None = None
         self._turn = asyncio.Lock()  # of opening it
 
@@ -82,8 +87,11 @@ class GrpcForwarder:
         """Return the response of the server. If it refuses, set its status in Serve's context of the call."""
         channel = await self._opened()
         call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+        id = self._request_id()
+        if id and method == INFER:
+            request = _id_field(id) + request  # of two ids, the last one counts: the client's
         try:
-            return Encoded(await call(request, metadata=_passed(context)))
+            return Encoded(await call(request, metadata=_passed(context, id)))
         except grpc.aio.AioRpcError as error:
             _refuse(context, error)
             return Encoded(b"")
@@ -95,7 +103,7 @@ class GrpcForwarder:
         Serve's proxy takes the status from the context of the call."""
         channel = await self._opened()
         open_stream: Any = channel.stream_stream(f"/{SERVICE}/{method}")
-        call = open_stream(metadata=_passed(context))
+        call = open_stream(metadata=_passed(context, self._request_id()))
         # grpc.aio itself, given an iterator, ends a call whose connection fails as if it were cancelled.
         writing = asyncio.create_task(_written(requests, call))
         try:
@@ -128,13 +136,27 @@ async def _written(requests: AsyncIterator[bytes], call: Any) -> None:
         await call.done_writing()
 
 
-def _passed(context: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the metadata of a call without what gRPC itself sets."""
-    return tuple(
+def _passed(context: Any, id: str) -> list[tuple[str, Any]]:
+    """Return the metadata of a call without what gRPC itself sets, and with its id, if it has one."""
+    found = [
         (name, value)
         for name, value in context.invocation_metadata()
         if not name.startswith("grpc-") and name not in _OF_CONNECTION
-    )
+    ]
+    if id and all(name != _REQUEST_ID for name, _ in found):
+        found.append((_REQUEST_ID, id))
+    return found
+
+
+def _id_field(id: str) -> bytes:
+    """Return the field `id` of an encoded ModelInferRequest."""
+    value = id.encode()
+    size, encoded = len(value), bytearray(b"\x1a")  # field 3, with a length
+    while size > 127:
+        encoded.append(size & 127 | 128)
+        size >>= 7
+    encoded.append(size)
+    return bytes(encoded) + value
 
 
 def _refuse(context: Any, error: grpc.aio.AioRpcError) -> None:

@@ -52,7 +52,7 @@ class CoreReplica(GrpcMethods):
         self._wanted = wanted
         self._forwarder = HttpForwarder(self._url(), request_id)
         self._forwarded: Forwarded | None = None
-        self._grpc = GrpcForwarder(self._grpc_target)
+        self._grpc = GrpcForwarder(self._grpc_target, request_id)
         self._signals = LoadSignals(self._server)
         self._reports = Reports(self._server)
         self._reports.start()

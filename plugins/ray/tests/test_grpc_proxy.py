@@ -3,6 +3,7 @@
 import asyncio
 
 import grpc
+import grpc.aio
 import numpy as np
 import pytest
 from core_ray.grpc_proxy import SERVICE, STREAMING, UNARY, GrpcForwarder, GrpcMethods, add_v2
@@ -29,11 +30,11 @@ class Context:
 
 
 class Replica(GrpcMethods):
-    def __init__(self, target):
+    def __init__(self, target, id):
         async def found():
             return target
 
-        self._grpc = GrpcForwarder(found)
+        self._grpc = GrpcForwarder(found, lambda: id)
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +46,14 @@ def target():
         yield f"127.0.0.1:{server.serve(grpc_port=0)['grpc']}"
 
 
-def called(target, function):
-    """Return what `function` returns for a replica, on a loop of its own."""
+def called(target, function, id=""):
+    """Return what `function` returns for a replica, on a loop of its own.
+
+    id   that Serve has for the call
+    """
 
     async def run():
-        replica = Replica(target)
+        replica = Replica(target, id)
         try:
             return await function(replica)
         finally:
@@ -102,6 +106,59 @@ def test_a_call_is_answered_by_the_server(target):
     assert found.id == "r"
     np.testing.assert_array_equal(np.frombuffer(found.raw_output_contents[0], np.float32), [2, 4])
     assert context.code is None
+
+
+@pytest.mark.parametrize("id", ["of-serve", "of-serve" * 100])
+@pytest.mark.parametrize("own", ["", "mine"])
+def test_a_request_without_an_id_gets_that_of_serve(target, id, own):
+    answer = called(target, lambda replica: replica.ModelInfer(request(id=own), Context()), id)
+
+    found = messages.ModelInferResponse.FromString(answer.SerializeToString())
+    assert found.id == (own or id)
+    np.testing.assert_array_equal(np.frombuffer(found.raw_output_contents[0], np.float32), [2, 4])
+
+
+def test_requests_of_a_stream_and_other_messages_keep_their_bytes(target):
+    async def requests():
+        yield request()
+
+    async def both(replica):
+        wanted = messages.ModelMetadataRequest(name="double").SerializeToString()
+        metadata = await replica.ModelMetadata(wanted, Context())
+        return metadata, [each async for each in replica.ModelStreamInfer(requests(), Context())]
+
+    metadata, (answer,) = called(target, both, "of-serve")
+
+    assert messages.ModelMetadataResponse.FromString(metadata.SerializeToString()).name == "double"
+    found = messages.ModelStreamInferResponse.FromString(answer.SerializeToString())
+    assert (found.error_message, found.infer_response.id) == ("", "")
+
+
+@pytest.mark.parametrize("given, passed", [([], "of-serve"), ([("request_id", "mine")], "mine")])
+def test_the_metadata_of_a_call_have_its_id(given, passed):
+    async def metadata_of_a_call():
+        seen = []
+
+        async def keep(_, context):
+            seen.extend(context.invocation_metadata())
+            return b""
+
+        handler = grpc.unary_unary_rpc_method_handler(keep)
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, {"ServerLive": handler}),)
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        replica = Replica(f"127.0.0.1:{port}", "of-serve")
+        await replica.ServerLive(b"", Context(*given))
+        await replica._grpc.close()
+        await server.stop(None)
+        return seen
+
+    found = asyncio.run(metadata_of_a_call())
+
+    assert [value for name, value in found if name == "request_id"] == [passed]
 
 
 def test_a_refusal_sets_the_status_of_the_call(target):
