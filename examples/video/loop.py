@@ -2,6 +2,9 @@
 
 A thread for each video decodes with PyAV, and sends each frame through OpenCV, onnxruntime and the compiled
 tracker. Each frame becomes a line of JSON on stdout, like an event of the server. bench.py compares both.
+
+It is the usual code: each whole frame becomes RGB, and the detector runs for one frame at a time. The server
+keeps frames in NV12 up to the small picture, and runs frames of several videos as one batch.
 """
 
 from __future__ import annotations

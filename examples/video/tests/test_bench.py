@@ -44,26 +44,49 @@ def test_no_number_of_videos_is_measured_twice(expected, most, tried):
 def test_each_bound_that_does_not_hold_is_told(cpu, middle, told):
     import bench
 
-    found = bench.missed(bench.Pair(*cpu), bench.Pair(*middle), least=0.95, most_ms=10)
+    found = bench.missed(bench.Pair(*cpu), None, bench.Pair(*middle), least=0.95, most_ms=10)
 
     assert len(found) == len(told)
     assert all(part in text for part, text in zip(told, found, strict=True))
 
 
-def measured(monkeypatch, cpu_ms, late_ms):
-    """Let bench.py measure these figures of the server; those of the loop are 8 ms of CPU and 20 ms."""
+@pytest.mark.parametrize(
+    ("server", "loop", "told"),
+    [
+        (9, 9, []),
+        (8, 9, []),  # 0.95 of 9 are 8 whole videos
+        (7, 9, ["the server carried 7 videos, the loop 9; --least expects 8"]),
+        (19, 20, []),
+        (18, 20, ["the server carried 18 videos, the loop 20; --least expects 19"]),
+        (0, 1, []),
+        (3, 0, []),
+    ],
+)
+def test_fewer_carried_videos_than_the_bound_are_told(server, loop, told):
     import bench
 
-    server = bench.Trial(1.0, cpu_ms, [late_ms])
-    trial = {"server": server, "loop": bench.Trial(1.0, 8.0, [20.0])}
-    made = SimpleNamespace(trial=lambda who, streams: trial[who])
-    monkeypatch.setattr(bench, "Bench", lambda folder, seconds: made)
-    monkeypatch.setattr("sys.argv", ["bench.py", "--skip-carried"])
+    same = bench.Pair(9.0, 9.0)
+
+    assert bench.missed(same, bench.Pair(server, loop), same, least=0.95, most_ms=10) == told
+
+
+def measured(monkeypatch, cpu_ms, late_ms, *arguments, carries=5):
+    """Let bench.py measure these figures of the server; the loop has 8 ms of CPU, 20 ms and 5 videos."""
+    import bench
+
+    figures = {"server": (cpu_ms, late_ms, carries), "loop": (8.0, 20.0, 5)}
+
+    def trial(who, streams):
+        cpu, late, most = figures[who]
+        return bench.Trial(1.0 if streams <= most else 0.5, cpu, [late])
+
+    monkeypatch.setattr(bench, "Bench", lambda folder, seconds: SimpleNamespace(trial=trial))
+    monkeypatch.setattr("sys.argv", ["bench.py", *arguments])
     return bench
 
 
 def test_the_status_is_0_within_the_bounds_and_the_table_is_markdown(monkeypatch, capsys):
-    measured(monkeypatch, cpu_ms=8.0, late_ms=21.5).main()
+    measured(monkeypatch, 8.0, 21.5, "--skip-carried").main()
 
     assert capsys.readouterr().out.split("\n\n")[1].splitlines() == [
         "| | server | loop | server and loop |",
@@ -77,6 +100,13 @@ def test_the_status_is_0_within_the_bounds_and_the_table_is_markdown(monkeypatch
 
 def test_the_status_is_1_outside_a_bound(monkeypatch):
     with pytest.raises(SystemExit, match=r"the server adds 12\.0 ms") as ended:
-        measured(monkeypatch, cpu_ms=8.0, late_ms=32.0).main()
+        measured(monkeypatch, 8.0, 32.0, "--skip-carried").main()
 
     assert ended.value.code not in (0, None)
+
+
+def test_the_table_has_the_carried_videos_and_the_status_is_1_if_they_are_few(monkeypatch, capsys):
+    with pytest.raises(SystemExit, match="the server carried 3 videos, the loop 5"):
+        measured(monkeypatch, 8.0, 20.0, carries=3).main()
+
+    assert "\n| videos carried on one core | 3 | 5 | |\n" in capsys.readouterr().out
