@@ -8,6 +8,7 @@ from core_kserve.arrangement import arrangement_of
 from core import plugins
 from core.options import parse
 from tests.deploy.kserve_sdk.objects import (
+    FORMATS,
     GRAPHS,
     ROOT,
     RUNTIMES,
@@ -21,28 +22,6 @@ from tests.deploy.kserve_sdk.objects import (
 
 VERSION = "1.32"
 NAMES = ("core", "core-many", "core-pickles")
-FORMATS = {  # what storageUri holds, with the names that others give it
-    "triton": ("1/model.onnx",),
-    "onnx": ("model.onnx",),
-    "pytorch": ("model.pt", "model.pt2"),
-    "tensorflow": (
-        *("1/saved_model.pb", "saved_model.pb", "model.savedmodel/saved_model.pb"),
-        "model.graphdef",
-    ),
-    "tensorrt": ("model.plan",),
-    "openvino": ("model.xml", "1/model.xml", "openvino_detokenizer.xml"),
-    "xgboost": ("model.bst", "model.json", "model.ubj"),
-    "lightgbm": ("model.txt", "model.bst"),
-    "catboost": ("model.cbm", "ranks.cbm"),
-    "paddle": ("inference.json", "model.pdmodel", "inference.pdmodel"),
-    "huggingface": ("model.safetensors", "model.safetensors.index.json"),
-    "sklearn": ("model.joblib", "model.pkl", "model.pickle", "classes.joblib"),
-    "gguf": ("model.gguf", "chat-q4.gguf"),
-    "jax": ("model.jax",),
-    "litert": ("model.tflite", "network.tflite"),
-    "python": ("model.py", "1/model.py"),
-    "skops": ("model.skops",),
-}
 PIPELINES = "a step of a pipeline: the pipeline is a repository, which has the format triton"
 UNNAMED = {  # files of installed backends, and why no format of a runtime is for them
     "dali.py": PIPELINES,

@@ -10,6 +10,28 @@ RUNTIMES = ROOT / "deploy" / "kubernetes" / "kserve.yaml"
 SERVICES = ROOT / "examples" / "kserve" / "services.yaml"
 GRAPHS = ROOT / "examples" / "kserve" / "graph.yaml"
 FILES = (RUNTIMES, SERVICES, GRAPHS)
+FORMATS = {  # what storageUri holds, with the names that others give it
+    "triton": ("1/model.onnx",),
+    "onnx": ("model.onnx",),
+    "pytorch": ("model.pt", "model.pt2"),
+    "tensorflow": (
+        *("1/saved_model.pb", "saved_model.pb", "model.savedmodel/saved_model.pb"),
+        "model.graphdef",
+    ),
+    "tensorrt": ("model.plan",),
+    "openvino": ("model.xml", "1/model.xml", "openvino_detokenizer.xml"),
+    "xgboost": ("model.bst", "model.json", "model.ubj"),
+    "lightgbm": ("model.txt", "model.bst"),
+    "catboost": ("model.cbm", "ranks.cbm"),
+    "paddle": ("inference.json", "model.pdmodel", "inference.pdmodel"),
+    "huggingface": ("model.safetensors", "model.safetensors.index.json"),
+    "sklearn": ("model.joblib", "model.pkl", "model.pickle", "classes.joblib"),
+    "gguf": ("model.gguf", "chat-q4.gguf"),
+    "jax": ("model.jax",),
+    "litert": ("model.tflite", "network.tflite"),
+    "python": ("model.py", "1/model.py"),
+    "skops": ("model.skops",),
+}
 
 
 def documents(path):
