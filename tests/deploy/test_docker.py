@@ -1,5 +1,6 @@
 """The Dockerfile: its sources exist, the server runs without rights, and its steps are those of CI."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -8,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from core import plugins
+from core.options import parse
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "docker" / "Dockerfile"
 DEFAULTS = {flag.name: flag.default for flag in plugins.flags().rows}
+TRITONS = [  # of kserve-tritonserver, behind the name of the program
+    *("--model-store=/mnt/models", "--grpc-port=9000", "--http-port=8080"),
+    *("--allow-grpc=true", "--allow-http=true"),
+]
 COMPILERS = {"g++", "gcc", "build-essential", "cmake", "ninja-build", "libnghttp2-dev"}
 
 
@@ -85,9 +91,53 @@ def test_its_health_check_asks_for_liveness_with_python():
     assert f"127.0.0.1:{DEFAULTS['http-port']}/v2/health/live" in text
 
 
-def test_signals_reach_the_server():
-    assert last("ENTRYPOINT") == '["core-serve"]'  # no shell between them
+@pytest.fixture
+def started(tmp_path):
+    """Start the image's program; its core-serve prints its process id and arguments, which are returned."""
+    program = tmp_path / "core-serve"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$$" "$@"\n')
+    program.chmod(0o755)
+
+    def start(arguments):
+        process = subprocess.Popen(
+            [*json.loads(last("ENTRYPOINT")), *arguments],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        own, *found = process.communicate(timeout=60)[0].splitlines()
+        return process, int(own), found
+
+    return start
+
+
+def test_signals_reach_the_server(started):
+    process, own, _ = started(json.loads(last("CMD")))
+
+    assert own == process.pid  # no shell between them
     assert last("STOPSIGNAL") == "SIGTERM"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        json.loads(last("CMD")),
+        ["--model-repository=/a folder with $PATH", "--load-model=*", ""],
+        ["--model-repository=/models", "tritonserver"],
+    ],
+)
+def test_the_server_gets_the_arguments_of_the_container(started, arguments):
+    assert started(arguments)[2] == arguments
+
+
+def test_the_server_starts_with_the_arguments_of_kserves_triton_runtime(started):
+    found = started(["tritonserver", *TRITONS])[2]
+
+    assert found == TRITONS
+    options = parse(found, plugins.flags())
+    assert options.model_repository == ["/mnt/models"]
+    assert (options.value("http_port"), options.value("grpc_port")) == (8080, 9000)
 
 
 @pytest.mark.parametrize("step", ["pip wheel", "--no-deps", "--find-links"])
