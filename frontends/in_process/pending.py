@@ -80,18 +80,21 @@ class PendingRequest:
 
     def begin(self) -> None:
         """Pass the request to the server. An error goes to `receive`, and is not raised. Loop thread."""
-        dispatcher = self._dispatcher
+        dispatcher, request = self._dispatcher, self.request
         try:
             if dispatcher.server is None or (dispatcher.closed and not self._from_function):
                 raise CoreError(Kind.UNAVAILABLE, dispatcher.closed)
-            reply = dispatcher.server.models.infer(self.request)
+            if request.trace is not None:  # the traceparent of the caller
+                tracing = dispatcher.server.tracing
+                request.trace = tracing.context(request.trace, ()) if tracing.on else None
+            reply = dispatcher.server.models.infer(request)
         except CoreError as error:
             self.receive(error, True)
         except Exception as error:  # the waiting caller must get an answer
             logger.exception(
                 "[request id: %s] a request for model '%s' failed",
-                self.request.id or "<id_unknown>",
-                self.request.model_name,
+                request.id or "<id_unknown>",
+                request.model_name,
             )
             self.receive(internal(f"{type(error).__name__}: {error}"), True)
         else:

@@ -42,6 +42,8 @@ class RequestFields(TypedDict, total=False):
     sequence_start, sequence_end   whether the request is the first, the last of its sequence
     priority          1 is the highest; 0 is the model's default
     queue_timeout_us  longest time in the queue, in microseconds, if the model allows it; 0 for no limit
+    traceparent       of the caller's span (W3C Trace Context), whose trace the request joins; an invalid one
+                      is ignored
     """
 
     version: int | str
@@ -53,6 +55,7 @@ class RequestFields(TypedDict, total=False):
     sequence_end: bool
     priority: int
     queue_timeout_us: int
+    traceparent: str | None
 
 
 def request_of(
@@ -68,6 +71,7 @@ def request_of(
     sequence_end: bool = False,
     priority: int = 0,
     queue_timeout_us: int = 0,
+    traceparent: str | None = None,
 ) -> InferenceRequest:
     """Return a request for `model`; the other arguments are those of RequestFields. Any thread.
 
@@ -105,6 +109,8 @@ def request_of(
         request.priority = _whole("priority", priority, 32)
     if queue_timeout_us:
         request.timeout_us = _whole("queue_timeout_us", queue_timeout_us, 63)
+    if traceparent is not None:
+        request.trace = _text("traceparent", traceparent)  # the server makes a context of it
     return request
 
 

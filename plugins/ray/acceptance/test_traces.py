@@ -1,4 +1,4 @@
-"""One trace from a client through Serve's proxies to the spans of a replica's server.
+"""One trace from a client through Serve's proxies, or by handle, to the spans of a replica's server.
 
 docs/operate/ray.md has it under "Logs, metrics and ids".
 """
@@ -87,6 +87,16 @@ def test_a_request_through_the_grpc_proxy_belongs_to_the_trace_of_its_client(
         client.infer("digits", [tensor], request_id="mine", headers=metadata)
 
     check(collector, trace)
+
+
+def test_a_call_by_handle_belongs_to_the_trace_of_its_caller(traced, collector):
+    trace = f"{3:032x}"
+    parent = headers(trace)["traceparent"]
+
+    traced.infer.remote("digits", {"pixels": PIXELS}, id="mine", traceparent=parent).result()
+
+    (request,) = spans(collector, lambda each: each.trace == trace, "InferRequest")
+    assert request.parent == PARENT
 
 
 def test_a_call_by_handle_has_the_id_of_serve_in_its_span(traced, collector):
