@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 
 import llguidance
-from core_generate import Structure
+from core_generate import Structure, StructureRefused
 from core_generate.guidance import guidance_schema
-
-from core.errors import invalid
 
 MOST_CHARACTERS = 2**20
 MOST_DEPTH = 128  # of parentheses: llama.cpp reads grammars recursively
@@ -23,7 +21,7 @@ def grammar_of(structure: Structure) -> str:
 
     llama.cpp reports an error of GBNF, but ignores a grammar of LLGuidance that it cannot compile. So those
     are compiled here first.
-    Raises CoreError(INVALID) for what cannot be compiled, and for a grammar that is too large or deep.
+    Raises StructureRefused for what cannot be compiled, and for a grammar that is too large or deep.
     """
     if structure.schema is not None:
         # llama.cpp has an older LLGuidance than the one that compiles here.
@@ -40,13 +38,13 @@ def grammar_of(structure: Structure) -> str:
 
 
 def _compiled(grammar: str, what: str) -> str:
-    """Return a grammar of LLGuidance unchanged. Raises CoreError(INVALID) if it is too large or wrong.
+    """Return a grammar of LLGuidance unchanged. Raises StructureRefused if it is too large or wrong.
 
     what   what the grammar comes from, for the error
     """
     _check_size(grammar, what)
     if text := llguidance.LLMatcher.validate_grammar(grammar):
-        raise invalid(f"{what} cannot be compiled: {_reason(text)}")
+        raise StructureRefused(f"{what} cannot be compiled: {_reason(text)}")
     return grammar
 
 
@@ -92,13 +90,13 @@ def _check_depth(grammar: str) -> None:
         elif character == ")":
             depth -= 1
     if deepest > MOST_DEPTH:
-        raise invalid(
+        raise StructureRefused(
             f"the grammar has {deepest} nested parentheses, at most {MOST_DEPTH} are allowed"
         )
 
 
 def _check_size(grammar: str, what: str) -> None:
     if len(grammar) > MOST_CHARACTERS:
-        raise invalid(
+        raise StructureRefused(
             f"{what} makes a grammar of {len(grammar)} characters, at most {MOST_CHARACTERS} are allowed"
         )

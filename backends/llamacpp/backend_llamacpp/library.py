@@ -22,6 +22,7 @@ from typing import Any
 
 import orjson
 import xllamacpp
+from core_generate import PromptTooLong
 
 from backend_llamacpp.settings import MARKER, Settings
 from core.errors import CoreError, internal, invalid
@@ -145,7 +146,7 @@ def error_of(error: Any) -> CoreError:
         return internal(f"llama.cpp: {error}")
     if error.get("type") == "exceed_context_size_error":
         tokens, context = error.get("n_prompt_tokens"), error.get("n_ctx")
-        return invalid(
+        return PromptTooLong(
             f"the prompt has {tokens} tokens, and the context of the model is {context} tokens, for prompt "
             "and answer together; send a shorter prompt, or load the model with a larger parameter 'context'"
         )

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from core_generate import Prompt, Sampling, Structure
+from core_generate import Prompt, PromptTooLong, Sampling, Structure
 from core_testing.engines.events import Events
 from core_testing.patience import PATIENCE_S
 
@@ -184,7 +184,7 @@ def test_a_structure_that_cannot_be_compiled_is_refused(generated, structure):
 
 
 def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(generated):
-    with pytest.raises(CoreError, match=r"the prompt has 600 tokens.* 512 tokens") as refused:
+    with pytest.raises(PromptTooLong, match=r"the prompt has 600 tokens.* 512 tokens") as refused:
         generated(tokens=[100] * 600)
 
     assert refused.value.kind is Kind.INVALID

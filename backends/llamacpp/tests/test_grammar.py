@@ -5,9 +5,7 @@ import pytest
 pytest.importorskip("llguidance", reason="it compiles grammars")
 
 from backend_llamacpp.grammar import MOST_CHARACTERS, grammar_of
-from core_generate import Structure
-
-from core.errors import CoreError
+from core_generate import Structure, StructureRefused
 
 
 def test_choices_are_literals():
@@ -45,7 +43,7 @@ def test_a_schema_becomes_a_grammar():
     ],
 )
 def test_what_cannot_be_compiled_is_refused_with_the_reason(structure, reason):
-    with pytest.raises(CoreError, match=reason):
+    with pytest.raises(StructureRefused, match=reason):
         grammar_of(structure)
 
 
@@ -53,5 +51,5 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(structure, reason):
     "structure", [Structure(grammar="(" * 1000), Structure(grammar="a" * (MOST_CHARACTERS + 1))]
 )
 def test_a_grammar_is_bounded(structure):
-    with pytest.raises(CoreError, match="at most"):
+    with pytest.raises(StructureRefused, match="at most"):
         grammar_of(structure)

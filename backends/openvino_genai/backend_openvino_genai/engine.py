@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from core_generate import Emit, Engine, Generation, Prompt, Sampling, Status
+from core_generate import Emit, Engine, Generation, Prompt, PromptTooLong, Sampling, Status
 
 from backend_openvino_genai.generation import GenAiGeneration
 from backend_openvino_genai.loop import StepLoop
@@ -37,7 +37,7 @@ class GenAiEngine(Engine):
         tokens = list(prompt.tokens) or self.tokenize(prompt.text)
         room = self._context - len(tokens)
         if room < 1:
-            raise invalid(
+            raise PromptTooLong(
                 f"the prompt has {len(tokens)} tokens, and the context of the model is {self._context} "
                 "tokens, with at least one for the answer; send a shorter prompt"
             )

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import openvino
 import openvino_genai
+from core_generate import StructureRefused
 
 from backend_openvino_genai.loading import check_device, reason, thread_properties
 from backend_openvino_genai.native.members import Members
 from backend_openvino_genai.settings import Settings
 from backend_openvino_genai.tokenizer import ModelTokenizer
-from core.errors import internal, invalid
+from core.errors import internal
 
 
 class Pipeline:
@@ -67,7 +68,7 @@ class Pipeline:
         return self._pipeline.get_config()
 
     def check_structure(self, structure: Any, what: str) -> None:
-        """Raise CoreError(INVALID) if xgrammar refuses a StructuredOutputConfig.
+        """Raise StructureRefused if xgrammar refuses a StructuredOutputConfig.
 
         A step that meets such a structure would end the generations of all requests.
         what   what the structure comes from, for the error
@@ -75,7 +76,7 @@ class Pipeline:
         try:
             self._members.check_structure(structure, self.tokenizer.raw)
         except RuntimeError as error:
-            raise invalid(f"{what} cannot be compiled: {reason(error)}") from None
+            raise StructureRefused(f"{what} cannot be compiled: {reason(error)}") from None
 
 
 def _scheduler(settings: Settings) -> Any:

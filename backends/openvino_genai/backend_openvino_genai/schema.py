@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core.errors import CoreError, invalid
+from core_generate import StructureRefused
+
+from core.errors import CoreError
 
 MOST_DEPTH = 128
 IGNORED = (
@@ -40,7 +42,7 @@ _OF_ONE = (
 def check_schema(schema: Any, depth: int = 0) -> None:
     """Raise CoreError(INVALID) for a condition that the text would not have to match, in any part."""
     if depth > MOST_DEPTH:
-        raise invalid(f"the JSON schema is nested more than {MOST_DEPTH} times")
+        raise StructureRefused(f"the JSON schema is nested more than {MOST_DEPTH} times")
     if not isinstance(schema, dict):
         return
     for each in IGNORED:
@@ -98,7 +100,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _refused(what: str) -> CoreError:
-    return invalid(
+    return StructureRefused(
         f"the JSON schema has {what}, which this engine would ignore; leave it out, and check the text "
         "for it yourself"
     )

@@ -9,11 +9,10 @@ import json
 from typing import Any
 
 import openvino_genai
-from core_generate import Structure
+from core_generate import Structure, StructureRefused
 
 from backend_openvino_genai.pipeline import Pipeline
 from backend_openvino_genai.schema import check_schema
-from core.errors import invalid
 
 MOST_CHARACTERS = 2**20
 MOST_DEPTH = 128  # of brackets: xgrammar reads all forms recursively
@@ -46,7 +45,9 @@ def _alternatives(choices: Any) -> str:
 
 def _check_size(text: str, what: str) -> None:
     if len(text) > MOST_CHARACTERS:
-        raise invalid(f"{what} has {len(text)} characters, at most {MOST_CHARACTERS} are allowed")
+        raise StructureRefused(
+            f"{what} has {len(text)} characters, at most {MOST_CHARACTERS} are allowed"
+        )
     depth = deepest = 0
     for character in text:
         if character in "([{":
@@ -55,4 +56,6 @@ def _check_size(text: str, what: str) -> None:
         elif character in ")]}":
             depth -= 1
     if deepest > MOST_DEPTH:
-        raise invalid(f"{what} has {deepest} nested brackets, at most {MOST_DEPTH} are allowed")
+        raise StructureRefused(
+            f"{what} has {deepest} nested brackets, at most {MOST_DEPTH} are allowed"
+        )

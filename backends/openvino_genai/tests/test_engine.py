@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from core_generate import Prompt, Sampling, Structure
+from core_generate import Prompt, PromptTooLong, Sampling, Structure, StructureRefused
 from core_testing.engines.events import Events
 
 from core.errors import CoreError, Kind
@@ -18,8 +18,8 @@ def whole(events):
     return "".join(event.text for event in events)
 
 
-def refused(generated, **asked):
-    with pytest.raises(CoreError) as caught:
+def refused(generated, error=CoreError, **asked):
+    with pytest.raises(error) as caught:
         generated(**asked)
     assert caught.value.kind is Kind.INVALID
     return caught.value.message
@@ -101,7 +101,7 @@ def test_a_grammar_is_followed(generated):
     ids=range(9),
 )
 def test_a_structure_that_cannot_be_followed_is_refused(generated, structure, reason):
-    message = refused(generated, structure=structure)
+    message = refused(generated, StructureRefused, structure=structure)
 
     assert reason in message
     assert "jenkins" not in message  # the places of OpenVINO's source are left out
@@ -133,7 +133,7 @@ def test_what_the_engine_would_ignore_is_refused(generated, asked, reason):
 
 def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(generated):
     assert "600 tokens, and the context of the model is 512" in refused(
-        generated, tokens=[100] * 600
+        generated, PromptTooLong, tokens=[100] * 600
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from core_generate import Emit, Engine, Generation, Prompt, Sampling, Status
+from core_generate import Emit, Engine, Generation, Prompt, PromptTooLong, Sampling, Status
 
 from backend_transformers.choosing import Chooser
 from backend_transformers.generation import TextGeneration
@@ -98,7 +98,7 @@ class TextEngine(Engine):
             raise invalid("the prompt has no token: send a text that is not empty")
         self._check_tokens("prompt_token_ids", tokens)
         if len(tokens) >= self._settings.context:
-            raise invalid(
+            raise PromptTooLong(
                 f"the prompt has {len(tokens)} tokens, and the context of the model is "
                 f"{self._settings.context} tokens, prompt and answer together; send a shorter prompt, or "
                 "load the model with a larger parameter 'context'"

@@ -13,11 +13,11 @@ from typing import Any
 import llguidance
 import numpy as np
 import torch
-from core_generate import Structure
+from core_generate import Structure, StructureRefused
 from core_generate.guidance import guidance_schema
 
 from backend_transformers.vocabulary import Vocabulary
-from core.errors import internal, invalid
+from core.errors import internal
 
 MOST_CHARACTERS = 2**20
 
@@ -37,16 +37,16 @@ class Grammars:
         self._lock = threading.Lock()
 
     def matcher(self, structure: Structure) -> Matcher:
-        """Return a matcher at the begin of a text. Raises CoreError(INVALID), which names the field."""
+        """Return a matcher at the begin of a text. Raises StructureRefused, which names the field."""
         field, grammar = _grammar(structure)
         if len(grammar) > MOST_CHARACTERS:
-            raise invalid(
+            raise StructureRefused(
                 f"'{field}' makes a grammar of {len(grammar)} characters, at most {MOST_CHARACTERS} are "
                 "allowed"
             )
         found = llguidance.LLMatcher(self._of_vocabulary(), grammar, log_level=0)
         if found.is_error():
-            raise invalid(f"'{field}' cannot be compiled: {_reason(found.get_error())}")
+            raise StructureRefused(f"'{field}' cannot be compiled: {_reason(found.get_error())}")
         return Matcher(found)
 
     def _of_vocabulary(self) -> Any:
@@ -97,7 +97,7 @@ def _grammar(structure: Structure) -> tuple[str, str]:
     try:
         return "grammar", llguidance.grammar_from("grammar", structure.grammar)
     except ValueError as error:
-        raise invalid(f"'grammar' cannot be compiled: {error}") from None
+        raise StructureRefused(f"'grammar' cannot be compiled: {error}") from None
 
 
 def _reason(text: str) -> str:

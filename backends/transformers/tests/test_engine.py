@@ -7,7 +7,7 @@ import threading
 import warnings
 
 import pytest
-from core_generate import Prompt, Sampling, Structure
+from core_generate import Prompt, PromptTooLong, Sampling, Structure, StructureRefused
 from core_testing.engines.events import Events
 
 from core.errors import CoreError, Kind
@@ -179,14 +179,14 @@ def test_min_tokens_do_not_lengthen_a_structure_that_is_complete(generated):
     ],
 )
 def test_a_structure_that_does_not_compile_is_refused_with_its_field(generated, structure, field):
-    with pytest.raises(CoreError, match=f"'{field}' cannot be compiled: .") as caught:
+    with pytest.raises(StructureRefused, match=f"'{field}' cannot be compiled: .") as caught:
         generated(structure=structure)
 
     assert caught.value.kind is Kind.INVALID
 
 
 def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(engine):
-    with pytest.raises(CoreError, match=r"the prompt has 300 tokens, .* is 256 tokens"):
+    with pytest.raises(PromptTooLong, match=r"the prompt has 300 tokens, .* is 256 tokens"):
         engine.generate(Prompt(tokens=[5] * 300), Sampling(), Events())
 
 

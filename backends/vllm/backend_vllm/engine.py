@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from core_generate import Emit, Engine, Generation, Prompt, Sampling, Status
+from core_generate import Emit, Engine, Generation, Prompt, PromptTooLong, Sampling, Status
 from vllm.inputs.engine import tokens_input
 from vllm.lora.request import LoRARequest
 from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
@@ -109,7 +109,7 @@ class VllmEngine(Engine):
             raise invalid("the prompt has no token: send a text that is not empty")
         self._tokenizer.check(tokens)
         if len(tokens) > most:
-            raise invalid(
+            raise PromptTooLong(
                 f"the prompt has {len(tokens)} tokens, and the context of the model is {self._context} "
                 "tokens, prompt and answer together; send a shorter prompt, or load the model with a larger "
                 "'max_model_len' in model.json"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Structure,
         Transcript,
     )
+    from core_generate.errors import PromptTooLong, StructureRefused
     from core_generate.instance import EngineInstance
     from core_generate.model import EngineModel, engine_backend
     from core_generate.stop_strings import StopStrings
@@ -49,12 +50,14 @@ __all__ = [
     "Generation",
     "Logprob",
     "Prompt",
+    "PromptTooLong",
     "Sampling",
     "Segment",
     "Speech",
     "Status",
     "StopStrings",
     "Structure",
+    "StructureRefused",
     "TokenText",
     "Transcript",
     "engine_backend",
@@ -64,7 +67,9 @@ _MODULES = {
     "Description": "tensors",
     "EngineInstance": "instance",
     "EngineModel": "model",
+    "PromptTooLong": "errors",
     "StopStrings": "stop_strings",
+    "StructureRefused": "errors",
     "TokenText": "token_text",
     "engine_backend": "model",
 }

@@ -226,8 +226,8 @@ class Engine:
         emit   the engine calls it with each event in order, one call at a time, on any thread; the last event
                has a `finish`, or is a CoreError. `emit` returns at once and never raises. The engine may call
                it before this method returns
-        Raises CoreError(INVALID) for a prompt that is longer than the context, with both numbers, and for a
-        structure that cannot be compiled.
+        Raises PromptTooLong for a prompt that is longer than the context, and StructureRefused for a
+        structure that cannot be compiled (core_generate.errors).
         """
         raise NotImplementedError(f"{type(self).__name__} does not generate")
 

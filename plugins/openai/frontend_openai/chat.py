@@ -16,7 +16,7 @@ from frontend_openai.chat_choice import ChatEvents, ChatMessage, Parser
 from frontend_openai.completions import read_stream, seeded, tail
 from frontend_openai.conversation import name_chats, parser_maker, prompt_of
 from frontend_openai.document import Document, read_document
-from frontend_openai.errors import wrong
+from frontend_openai.errors import naming, wrong
 from frontend_openai.events import Chunks, Head, Usage, error_event
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
@@ -46,6 +46,7 @@ class ChatFields:
     stream: bool
     usage: bool
     logprobs: int | None
+    structure: str = ""  # field with what the text must match, for errors
 
     @property
     def counts(self) -> bool:
@@ -73,7 +74,8 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         generation = Generation(
             events, model.output, lambda: tail(chunks, usage, fields.usage), error_event
         )
-        return await run(server, call, model, generation, requests, usage, None)
+        with naming("messages", fields.structure):
+            return await run(server, call, model, generation, requests, usage, None)
     head = Head("chatcmpl", "chat.completion", name or "")
     texts = [ChatMessage(index, usage, parser(), fields.logprobs) for index in range(fields.n)]
     generation = Generation(texts, model.output, bytes, error_event)
@@ -82,7 +84,8 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         members = [each.members() for each in texts]
         return {**head.members, "choices": members, "usage": usage.members()}
 
-    return await run(server, call, model, generation, requests, usage, whole)
+    with naming("messages", fields.structure):
+        return await run(server, call, model, generation, requests, usage, whole)
 
 
 def _read(
@@ -102,6 +105,7 @@ def _read(
     tools = read_tools(document.take("tools"), document.take("tool_choice"), parallel)
     answer = read_response_format(document.take("response_format"))
     tools = sampling.set_structures(tools, answer, "response_format")
+    fields.structure = sampling.sources.get("structured_outputs", "")
     prompt = _read_prompt(document, model, tools, sampling.structured)
     document.ignore(_WITHOUT_EFFECT)
     document.end()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from frontend_openai.adapter import Asked, Prompt, TextModel
 from frontend_openai.completion_choice import CompletionEvents, CompletionText
 from frontend_openai.document import Document, read_document
-from frontend_openai.errors import wrong
+from frontend_openai.errors import naming, wrong
 from frontend_openai.events import DONE, Chunks, Head, Usage, error_event
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
@@ -79,7 +79,8 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
         generation = Generation(
             events, model.output, lambda: tail(chunks, usage, choices.usage), error_event
         )
-        return await run(server, call, model, generation, requests, usage, None, order)
+        with naming("prompt", "structured_outputs"):
+            return await run(server, call, model, generation, requests, usage, None, order)
     texts = [
         CompletionText(number, usage, echoes[index], choices.logprobs)
         for index, number in enumerate(order)
@@ -91,7 +92,8 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
         members = [each.members(index) for index, each in enumerate(best)]
         return {**head.members, "choices": members, "usage": usage.members()}
 
-    return await run(server, call, model, generation, requests, usage, whole, order)
+    with naming("prompt", "structured_outputs"):
+        return await run(server, call, model, generation, requests, usage, whole, order)
 
 
 def _read(

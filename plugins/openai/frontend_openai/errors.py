@@ -5,10 +5,12 @@ CoreError ─► [service] ─► HttpResponse;  refusals of the port {"error": 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
+from core_generate.errors import PromptTooLong, StructureRefused
 
 from core.errors import CoreError, Kind
 from frontends.http.errors import error_answer
@@ -41,6 +43,21 @@ class FieldError(CoreError):
 def wrong(param: str, found: str, code: str | None = None) -> FieldError:
     """Return the error for a field: its path, and what is wrong with it."""
     return FieldError(param, f"{param}: {found}", code)
+
+
+@contextmanager
+def naming(prompt: str, structure: str) -> Iterator[None]:
+    """Within it, a refusal of an engine becomes a FieldError; others pass unchanged.
+
+    prompt      path of the field with the prompt
+    structure   path of the field with what the text must match, "" for none
+    """
+    try:
+        yield
+    except PromptTooLong as error:
+        raise FieldError(prompt, error.message, "context_length_exceeded") from None
+    except StructureRefused as error:
+        raise FieldError(structure, error.message) from None
 
 
 def members_of(error: CoreError, status: int) -> dict[str, Any]:

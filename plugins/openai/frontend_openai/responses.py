@@ -20,6 +20,7 @@ from frontend_openai.answers import AnswerEvents, WholeAnswer
 from frontend_openai.chat_choice import Parser
 from frontend_openai.conversation import prepared, sampling_of
 from frontend_openai.document import read_object
+from frontend_openai.errors import naming
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
@@ -44,13 +45,16 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     model, adapter = TextModels.of(server).find(request.model)
     call.captures = {"model": model.signature.name, "version": None}
     default = OpenAIOptions.of(server.options).openai_default_max_tokens
-    requests, parser = await off_loop(len(call.body), _prepare, request, model, adapter, default)
+    requests, parser, structure = await off_loop(
+        len(call.body), _prepare, request, model, adapter, default
+    )
     usage = Usage(1)
     maker = ResponseEvents(f"resp_{secrets.token_hex(24)}", body, int(time.time()))
     if request.stream:
         events = AnswerEvents(maker, usage, parser, lambda finish, _: _end(maker, finish, usage))
         generation = Generation([events], model.output, bytes, lambda error: _failed(maker, error))
-        return await run(server, call, model, generation, requests, usage, None)
+        with naming("input", structure):
+            return await run(server, call, model, generation, requests, usage, None)
     answer = WholeAnswer(usage, parser)
     generation = Generation([answer], model.output, bytes, lambda error: _failed(maker, error))
 
@@ -59,7 +63,8 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         found: dict[str, Any] = _end(maker, answer.finish, usage)[-1]["response"]
         return found
 
-    return await run(server, call, model, generation, requests, usage, whole)
+    with naming("input", structure):
+        return await run(server, call, model, generation, requests, usage, whole)
 
 
 def _read(data: Buffer) -> tuple[dict[str, Any], ChatRequest]:
@@ -69,11 +74,16 @@ def _read(data: Buffer) -> tuple[dict[str, Any], ChatRequest]:
 
 def _prepare(
     request: ChatRequest, model: TextModel, adapter: str, default: int
-) -> tuple[list[InferenceRequest], Parser | None]:
-    """Return what `prepared` returns, and raise as it does; `default` as of `sampling_of`."""
+) -> tuple[list[InferenceRequest], Parser | None, str]:
+    """Return what `prepared` returns, and the field with what the text must match. Raise as it does.
+
+    default   as of `sampling_of`
+    """
     # `sampling_of` sets its tools, and a slow chat template lets this run twice.
     request = replace(request)
-    return prepared(request, model, sampling_of(request, adapter, default, _NAMES))
+    sampling = sampling_of(request, adapter, default, _NAMES)
+    found = prepared(request, model, sampling)
+    return *found, sampling.sources.get("structured_outputs", "")
 
 
 def _end(maker: ResponseEvents, finish: str, usage: Usage) -> list[dict[str, Any]]:

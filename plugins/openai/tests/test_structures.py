@@ -144,3 +144,53 @@ def test_other_structures_are_refused_beside_tools(client):
 
     assert (status, found["error"]["param"]) == (400, "structured_outputs")
     assert client.ask(CHAT, {**body, **outputs, "tool_choice": "none"})[0] == 200
+
+
+ENDLESS = {"type": "object", "properties": {"n": {"$ref": "#"}}, "required": ["n"]}
+CALL = {"type": "function", "function": {"name": "add", "parameters": ENDLESS}}
+JSON = {"type": "json_schema", "json_schema": {"name": "s", "schema": ENDLESS}}
+TEXT = {"type": "json_schema", "name": "s", "schema": ENDLESS}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "param"),
+    [
+        (CHAT, {"messages": USER, "response_format": JSON}, "response_format"),
+        (CHAT, {"messages": USER, "response_format": JSON, "stream": True}, "response_format"),
+        (
+            CHAT,
+            {"messages": USER, "structured_outputs": {"json": ENDLESS}},
+            "structured_outputs",
+        ),
+        (CHAT, {"messages": USER, "tools": [CALL], "tool_choice": "required"}, "tool_choice"),
+        (
+            "/v1/completions",
+            {"prompt": "x", "structured_outputs": {"json": ENDLESS}},
+            "structured_outputs",
+        ),
+        (RESPONSES, {"input": "x", "text": {"format": TEXT}}, "text.format"),
+    ],
+)
+def test_a_structure_that_the_engine_refuses_is_named(client, path, fields, param):
+    status, found = client.ask(path, {"model": "letters", **fields})
+
+    error = found["error"]
+    assert (status, error["param"], error["code"]) == (400, param, None)
+    assert "nested more than 50" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        (CHAT, "messages", [{"role": "user", "content": "x" * 1100}]),
+        ("/v1/completions", "prompt", "x" * 1100),
+        (RESPONSES, "input", "x" * 1100),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_longer_than_the_context_is_named(client, path, field, value, stream):
+    status, found = client.ask(path, {"model": "letters", field: value, "stream": stream})
+
+    error = found["error"]
+    assert (status, error["param"], error["code"]) == (400, field, "context_length_exceeded")
+    assert "1024" in error["message"]

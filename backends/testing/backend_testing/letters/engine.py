@@ -11,7 +11,15 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from core_generate import Emit, Engine, Prompt, Sampling, Status
+from core_generate import (
+    Emit,
+    Engine,
+    Prompt,
+    PromptTooLong,
+    Sampling,
+    Status,
+    StructureRefused,
+)
 
 from backend_testing.letters.json_instance import json_instance
 from backend_testing.letters.stream import BOS, EOS, Stream
@@ -67,7 +75,7 @@ class Letters(Engine):
             )
         count = len(tokens) + len(prompt.suffix.encode()) + len(prompt.images) + len(prompt.audio)
         if count >= self._context:
-            raise invalid(f"the prompt has {count} tokens, the context has {self._context}")
+            raise PromptTooLong(f"the prompt has {count} tokens, the context has {self._context}")
         script = self._script(sampling)
         room = self._context - count
         stream = Stream(tokens, count, room, script, bool(prompt.adapter), sampling, emit)
@@ -85,7 +93,7 @@ class Letters(Engine):
         """Return the text in UTF-8 that a generation gives instead of letters; b"" if it gives letters.
 
         For a structure it is one of its choices or a JSON document of its schema, else it is `text`.
-        Raises CoreError(INVALID) for another structure.
+        Raises StructureRefused for another structure.
         """
         structure = sampling.structure
         if structure is None:
@@ -96,7 +104,7 @@ class Letters(Engine):
             return structure.choices[number % len(structure.choices)].encode()
         if structure.schema is not None:
             return json.dumps(json_instance(structure.schema)).encode()
-        raise invalid("letters has no other structure than choices and schema")
+        raise StructureRefused("letters has no other structure than choices and schema")
 
     def embed(self, prompts: Sequence[Prompt]) -> tuple[Any, list[int]]:
         """Return (float32[prompts, 8], number of tokens of each prompt).

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from core_generate import StructureRefused
 from core_generate.chat.fields import FieldError, shown
 from core_generate.chat.structure import check_schema, resolve
 
@@ -43,7 +44,7 @@ class _Instance:
         """Return a value for a part of the schema."""
         self._add(1)
         if depth > _DEEPEST:
-            raise invalid(f"the JSON schema is nested more than {_DEEPEST} deep")
+            raise StructureRefused(f"the JSON schema is nested more than {_DEEPEST} deep")
         if schema is True:
             schema = {}
         if not isinstance(schema, Mapping):
