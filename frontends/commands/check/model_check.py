@@ -23,6 +23,7 @@ from frontends.commands.check.data_files import check_data_files
 from frontends.commands.check.finding import Finding, Report
 from frontends.commands.check.mending import replace_value
 from frontends.commands.check.migration import notes_of
+from frontends.commands.check.parameters import check_parameters
 from frontends.commands.check.parsing import certain, parsed
 from frontends.commands.check.places.paths import place_in
 from frontends.commands.check.places.tree import Tree, tree_of
@@ -197,6 +198,7 @@ def _check_source(model: CheckedModel, settings: Settings) -> None:
     assert model.source is not None
     config = model.source.config
     place = Place(model.report, model.tree, config)
+    check_parameters(config, place)
     if config.HasField("ensemble_scheduling"):
         settled = deepcopy(config)
         normalise(settled, {}, settings.gpus)

@@ -130,6 +130,11 @@ class ModelMemory:
         )
 
 
+def check_parameters(config: ModelConfig) -> None:
+    """Raise the CoreError(INVALID) of a load for a wrong value. `core check` calls it."""
+    ModelMemory.of(config, on_request=False)
+
+
 def _number(what: str, text: str, whole: bool = False) -> float:
     try:
         number = int(text) if whole else float(text)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from core.config import ModelConfig
 from core.errors import CoreError, invalid, not_found
 from core.governing import EndpointTable, ModelEndpoint, ModelVersion
+from core_traffic.check import check_sequences, traffic_of
 from core_traffic.model import ModelTraffic, Source, parameter_of, unfit
 from core_traffic.settings import Traffic
 from frontends.grpc.options import GrpcOptions
@@ -56,10 +57,8 @@ class ServerTraffic:
 
     def check(self, name: str, config: ModelConfig) -> None:
         """Raise CoreError(INVALID) for wrong settings in a configuration."""
-        if text := parameter_of(config):
-            traffic = Traffic.parse(name, text)
+        if (traffic := traffic_of(name, config)) is not None:
             self._check_headers(name, traffic)
-            _check_sequences(name, traffic, config)
 
     def leaving(self, version: ModelVersion) -> None:
         """Cancel the copies to a version that unloads."""
@@ -116,7 +115,7 @@ class ServerTraffic:
         self._check_headers(key, traffic)
         self._check_versions(key, traffic, ready)
         config = self._manager.resolve(key, max(ready)).config
-        _check_sequences(key, traffic, config)
+        check_sequences(key, traffic, config)
         model = self._model(key)
         model.configure(config)
         return model, self._put(model, traffic, "control")
@@ -205,11 +204,3 @@ class ServerTraffic:
                     f"server with --http-header-forward-pattern='(?i){re.escape(header)}', for gRPC with "
                     f"--grpc-header-forward-pattern={re.escape(header)}"
                 )
-
-
-def _check_sequences(name: str, traffic: Traffic, config: ModelConfig) -> None:
-    if traffic.shadow is not None and config.HasField("sequence_batching"):
-        raise invalid(
-            f"traffic of model '{name}': shadow: the model has sequences (sequence_batching), whose "
-            "state cannot be copied; leave out 'shadow'"
-        )
