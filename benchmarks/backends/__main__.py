@@ -216,6 +216,17 @@ def present(backends: Sequence[str]) -> Iterator[Case]:
             yield case
 
 
+def _check_installed(backends: Sequence[str]) -> None:
+    """Raise Missing if a framework of these backends is not installed."""
+    for name in backends:
+        for case in cases([name]):
+            if not _is_installed(case.package):
+                raise Missing(
+                    f"--backend {name}: {case.package} is not installed in this environment; "
+                    "`make bench-formats` makes one with the large frameworks"
+                )
+
+
 def _is_installed(package: str) -> bool:
     """Return whether a package, or one of a namespace, can be imported."""
     try:
@@ -227,7 +238,12 @@ def _is_installed(package: str) -> bool:
 def main(arguments: Sequence[str]) -> int:
     server_core, load_core = machine.two_cores()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backends")
-    parser.add_argument("--backend", nargs="+", choices=BACKENDS, default=BACKENDS)
+    parser.add_argument(
+        "--backend",
+        nargs="+",
+        choices=BACKENDS,
+        help="to measure; by default each whose framework is installed",
+    )
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="of each turn, whole ones (%(default)s)"
     )
@@ -238,13 +254,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--output", type=Path, help="JSON file for the findings")
     chosen = parser.parse_args(arguments)
     try:
+        _check_installed(chosen.backend or ())
         load = Wrk(load_core)
     except Missing as missing:
         parser.error(str(missing))
     bench = Bench(load, server_core, chosen.seconds, chosen.clients, chosen.rounds)
     print(HEAD, flush=True)
     findings = []
-    for case in present(chosen.backend):
+    for case in present(chosen.backend or BACKENDS):
         findings.append(bench.measure(case))
         print(line(findings[-1]), flush=True)
     if chosen.output:

@@ -6,7 +6,7 @@ import socket
 import numpy as np
 import pytest
 
-from benchmarks.backends.__main__ import HEAD, Finding, line
+from benchmarks.backends.__main__ import HEAD, Finding, line, main
 from benchmarks.backends.bare import Connection
 from benchmarks.backends.case import BACKENDS, Case, cases
 from benchmarks.backends.loop import best, rate, sizes
@@ -128,3 +128,14 @@ def test_a_line_stands_below_its_head():
     assert "90%" in found
     assert " 4.00 " in found  # ms of a batch
     assert " 444 " in found
+
+
+def test_a_named_backend_whose_framework_is_missing_is_an_error(monkeypatch, capsys):
+    (case,) = cases(["tvm"])
+    monkeypatch.setattr(type(case), "package", "no_such_package")
+
+    with pytest.raises(SystemExit) as ended:
+        main(["--backend", "tvm"])
+
+    assert ended.value.code == 2
+    assert "--backend tvm: no_such_package is not installed" in capsys.readouterr().err
