@@ -12,6 +12,7 @@ from tests.deploy.kserve_sdk.objects import (
     GRAPHS,
     ROOT,
     RUNTIMES,
+    SCALING,
     SERVICES,
     arguments,
     container,
@@ -49,7 +50,7 @@ def test_the_pod_of_a_runtime_is_one_that_kubernetes_accepts(name):
     kubernetes_validate.validate(pod, VERSION, strict=True)
 
 
-@pytest.mark.parametrize("path", [SERVICES], ids=["services"])
+@pytest.mark.parametrize("path", [SCALING], ids=["scaling"])
 def test_kubernetes_accepts_its_own_objects(path):
     own = [each for each in documents(path) if each["apiVersion"] == "v1"]
 
@@ -201,8 +202,8 @@ def test_a_trained_model_belongs_to_a_service_of_many_models():
 
 
 def test_keda_asks_the_predictor_with_a_trigger_that_the_server_accepts():
-    (scaled,) = of_kind(SERVICES, "ScaledObject").values()
-    (signals,) = of_kind(SERVICES, "Service").values()
+    (scaled,) = of_kind(SCALING, "ScaledObject").values()
+    (signals,) = of_kind(SCALING, "Service").values()
     (trigger,) = scaled["spec"]["triggers"]
     name = signals["spec"]["selector"]["serving.kserve.io/inferenceservice"]
     service = of_kind(SERVICES, "InferenceService")[name]
@@ -254,3 +255,9 @@ def test_graphs_show_each_type_of_router():
 
 def test_the_file_of_runtimes_has_nothing_else():
     assert {each["metadata"]["name"] for each in documents(RUNTIMES)} == set(NAMES)
+
+
+def test_the_services_need_nothing_but_kserve():
+    assert {each["apiVersion"].partition("/")[0] for each in documents(SERVICES)} == {
+        "serving.kserve.io"
+    }

@@ -3,13 +3,15 @@
 import functools
 import re
 import subprocess
+import sys
 
 import pytest
 import yaml
 
-from tests.deploy.kserve_sdk.objects import FORMATS, ROOT, RUNTIMES, runtimes
+from tests.deploy.kserve_sdk.objects import FORMATS, ROOT, RUNTIMES, SERVICES, of_kind, runtimes
 
 PAGE = (ROOT / "docs" / "operate" / "kserve.md").read_text()
+EXAMPLE = ROOT / "examples" / "kserve"
 ADAPTERS = ROOT / "plugins" / "adapters" / "core_adapters"
 NOT_A_FORMAT = {"mlserver"}  # the library of MLServer's folders, which no format is for
 DISTRIBUTIONS = {"xgboost": "xgboost-cpu"}  # the same module, without gigabytes of CUDA
@@ -104,3 +106,36 @@ def test_the_image_has_each_library_that_a_format_of_adapters_imports():
 
     assert {"scikit-learn", "xgboost", "lightgbm", "skops"} <= named
     assert built(FIRST)["PACKAGES"] == {DISTRIBUTIONS.get(each, each) for each in named}
+
+
+def programs():
+    """Return the containers of the transformers and explainers of the services."""
+    specs = [each["spec"] for each in of_kind(SERVICES, "InferenceService").values()]
+    parts = [spec[part] for spec in specs for part in ("transformer", "explainer") if part in spec]
+    return [each for part in parts for each in part["containers"]]
+
+
+def test_the_page_builds_the_image_of_transformers_and_explainers():
+    images = {each["image"] for each in programs()}
+    built_images = re.findall(
+        r"^docker build -t registry\.example/(\S+) examples/kserve$", PAGE, re.M
+    )
+
+    assert len(images) == 1 and set(built_images) == images
+    for each in images:
+        assert f"'s|image: {each.partition(':')[0]}:|image: registry.example/" in PAGE
+
+
+def test_that_image_has_the_programs_and_what_they_import():
+    lines = (EXAMPLE / "Dockerfile").read_text().splitlines()
+    (copied,) = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
+    (installed,) = [line for line in lines if "pip install" in line]
+
+    commands = [each["command"] for each in programs()]
+    assert {python for python, _ in commands} == {"python"}
+    assert {program for _, program in commands} == set(copied)
+    texts = "".join((EXAMPLE / each).read_text() for each in copied)
+    modules = set(re.findall(r"^(?:import|from) (\w+)", texts, re.M)) - sys.stdlib_module_names
+    packages = {{"PIL": "pillow"}.get(each, each) for each in modules}
+    assert packages <= set(re.findall(r"[a-z]+", installed))
+    assert [line for line in lines if line.startswith("USER ")] == ["USER 10001:10001"]

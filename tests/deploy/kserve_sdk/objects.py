@@ -8,6 +8,7 @@ import yaml
 ROOT = Path(__file__).parents[3]
 RUNTIMES = ROOT / "deploy" / "kubernetes" / "kserve.yaml"
 SERVICES = ROOT / "examples" / "kserve" / "services.yaml"
+SCALING = ROOT / "examples" / "kserve" / "scaling.yaml"
 GRAPHS = ROOT / "examples" / "kserve" / "graph.yaml"
 FILES = (RUNTIMES, SERVICES, GRAPHS)
 FORMATS = {  # what storageUri holds, with the names that others give it

@@ -20,7 +20,7 @@ import yaml
 from conformance.launcher import free_ports
 
 from tests.deploy import helm_process, kustomize_process
-from tests.deploy.kserve_sdk.objects import FILES, ROOT, documents
+from tests.deploy.kserve_sdk.objects import FILES, ROOT, SCALING, documents
 
 SDK = Path(os.environ.get("CORE_KSERVE", ""), "bin", "python")
 pytestmark = pytest.mark.skipif(
@@ -67,7 +67,7 @@ def wrong(*paths):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", (*FILES, SCALING), ids=lambda path: path.name)
 def test_kserve_and_keda_know_every_member_of_the_objects(path):
     assert wrong(path) == []
 
