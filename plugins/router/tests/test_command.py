@@ -159,6 +159,8 @@ def test_it_starts_without_its_servers_and_ends_at_once_without_clients(program)
         ([], 2, "--servers"),
         (["--servers=a:b"], 1, "'a:b' is no server; write host:port"),
         (["--servers=a:1:70000"], 1, "'a:1:70000' is no server; write host:port"),
+        (["--servers=dns://a..b"], 1, "'dns://a..b' has 'a..b' as its host, which is no name"),
+        ([f"--servers={'a' * 64}:1"], 1, "as its host, which is no name"),
         (["--servers="], 1, "--servers names no server"),
         (["--servers=a", "--retries=-1"], 2, "invalid number value: '-1'"),
         (["--servers=a", "--share=a=200"], 1, "the share of server a for model '*' is 200.0"),

@@ -105,6 +105,13 @@ def _server(item: str, has_metrics_tls: bool) -> AddressSource:
             "dns://name:port, dns+https://name:port or kubernetes://namespace/service:port"
         )
     host = match["host"].strip("[]")
+    try:
+        host.encode("idna")  # as each look-up of the name does
+    except UnicodeError:
+        raise invalid(
+            f"--servers: '{item}' has '{host}' as its host, which is no name: between its dots, a name has 1 "
+            "to 63 letters, digits and hyphens"
+        ) from None
     # The addresses of a name have certificates for the name.
     name = host if match["source"] else ""
     tls = _tls(match["scheme"] or match["tls"], has_metrics_tls, name)
