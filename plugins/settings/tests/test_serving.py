@@ -108,7 +108,7 @@ async def test_history_says_when_who_from_and_to(models, serve, caplog):
     ) in caplog.messages
 
 
-async def test_rollback_to_any_earlier_number_and_reset(models, serve, caplog):
+async def test_rollback_to_any_number_that_is_kept_and_reset(models, serve, caplog):
     models.write()
     server = await serve()
     caplog.set_level(logging.INFO, "core")
