@@ -70,12 +70,16 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the responses must have beside the text."""
+    """What the responses must have beside the text.
+
+    priority   level of the requests in the queue of the model, 0 for its default
+    """
 
     stream: bool = False
     usage: bool = False
     logprobs: bool = False
     score: bool = False
+    priority: int = 0
 
 
 class TextModel:
@@ -227,7 +231,10 @@ class TextModel:
         # A tensor belongs to one request: each gets its own, over the same bytes.
         inputs = {name: tensor.renamed(name) for name, tensor in of_prompt.items()}
         request = InferenceRequest(
-            self.signature.name, inputs, model_version=self.signature.version
+            self.signature.name,
+            inputs,
+            model_version=self.signature.version,
+            priority=asked.priority,
         )
         counts = asked.usage and not self.reports_cost
         for name, wanted in (

@@ -13,7 +13,7 @@ from core_generate.chat import Tools, read_messages, read_response_format, read_
 
 from frontend_openai.adapter import Asked, Prompt, TextModel
 from frontend_openai.chat_choice import ChatEvents, ChatMessage, Parser
-from frontend_openai.completions import read_stream, seeded, tail
+from frontend_openai.completions import read_priority, read_stream, seeded, tail
 from frontend_openai.conversation import name_chats, parser_maker, prompt_of
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import naming, wrong
@@ -101,6 +101,7 @@ def _read(
     sampling = read_sampling(document, default, chat=True)
     fields = _read_fields(document, sampling)
     sampling.set("lora_name", adapter or None, "model")
+    priority = read_priority(document, model)
     parallel = document.take("parallel_tool_calls")
     tools = read_tools(document.take("tools"), document.take("tool_choice"), parallel)
     answer = read_response_format(document.take("response_format"))
@@ -110,7 +111,7 @@ def _read(
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     model.check(prompt, sampling)
-    asked = Asked(fields.stream, fields.counts, fields.logprobs is not None)
+    asked = Asked(fields.stream, fields.counts, fields.logprobs is not None, priority=priority)
     samplings = [seeded(sampling, number) for number in range(fields.n)]
     requests = model.requests(prompt, samplings, asked)
     name_chats(requests, model)

@@ -109,6 +109,7 @@ def _read(
     sampling = read_sampling(document, default, chat=False)
     choices = _read_choices(document, sampling, len(prompts))
     sampling.set("lora_name", adapter or None, "model")
+    priority = read_priority(document, model)
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     if choices.echo and not model.info.is_engine and any(prompt.tokens for prompt in prompts):
@@ -117,7 +118,7 @@ def _read(
     for prompt in prompts:
         model.check(prompt, sampling)
     best = choices.best > choices.n
-    asked = Asked(choices.stream, choices.counts, choices.logprobs is not None, best)
+    asked = Asked(choices.stream, choices.counts, choices.logprobs is not None, best, priority)
     samplings = [seeded(sampling, number) for number in range(choices.best)]
     requests = [
         request for prompt in prompts for request in model.requests(prompt, samplings, asked)
@@ -164,6 +165,23 @@ def read_stream(document: Document) -> tuple[bool, bool]:
     options.ignore(("include_obfuscation",))
     options.end()
     return stream, usage
+
+
+def read_priority(document: Document, model: TextModel) -> int:
+    """Return the level in the queue of the model that a request asks for, 0 for the default.
+
+    Raises FieldError for a level that the queue does not have.
+    """
+    levels = model.info.levels
+    found = document.integer("priority", 0, levels or 2**31 - 1) or 0
+    if found and not levels:
+        raise wrong(
+            "priority",
+            f"the queue of model '{model.signature.name}' has no levels; leave the field out, or set "
+            "dynamic_batching.priority_levels in its configuration",
+            "unsupported",
+        )
+    return found
 
 
 def _best(texts: Sequence[CompletionText], choices: Choices) -> Sequence[CompletionText]:

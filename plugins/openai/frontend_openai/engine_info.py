@@ -27,6 +27,7 @@ class EngineInfo:
     supports    names of what it can do; None if unknown
     adapters    names of its LoRA adapters; None if unknown
     marker      text that stands for an image in a prompt; "": the chat template itself writes one
+    levels      priority levels of its queue, 0 for none
     """
 
     is_engine: bool = False
@@ -38,6 +39,7 @@ class EngineInfo:
     supports: frozenset[str] | None = None
     adapters: tuple[str, ...] | None = None
     marker: str = ""
+    levels: int = 0
 
 
 def info_of(config: ModelConfig) -> EngineInfo:
@@ -48,9 +50,10 @@ def info_of(config: ModelConfig) -> EngineInfo:
     """
     written = {name: value.string_value for name, value in config.parameters.items()}
     template = written.get("chat_template", "")
+    levels = config.dynamic_batching.priority_levels
     if ENGINE in written:
         try:
-            return _of_engine(orjson.loads(written[ENGINE]), template)
+            return _of_engine(orjson.loads(written[ENGINE]), template, levels)
         except (ValueError, TypeError, AttributeError) as error:
             logger.warning("model '%s': parameter 'engine' is unreadable: %s", config.name, error)
     supports = written.get("supports")
@@ -59,10 +62,11 @@ def info_of(config: ModelConfig) -> EngineInfo:
         bos=written.get("bos_token", ""),
         eos=written.get("eos_token", ""),
         supports=None if supports is None else frozenset(supports.replace(",", " ").split()),
+        levels=levels,
     )
 
 
-def _of_engine(found: dict[str, object], template: str) -> EngineInfo:
+def _of_engine(found: dict[str, object], template: str, levels: int) -> EngineInfo:
     def texts(name: str) -> list[str]:
         value = found.get(name) or []
         if not isinstance(value, list):
@@ -80,4 +84,5 @@ def _of_engine(found: dict[str, object], template: str) -> EngineInfo:
         supports=frozenset(texts("supports")),
         adapters=tuple(texts("adapters")),
         marker=str(found.get("marker") or ""),
+        levels=levels,
     )

@@ -265,6 +265,8 @@ LETTERS = {
     ),
     "budget": letters_config(text="yes", template="{{ thinking_budget }}"),
     "vectors": letters_config(task="embed"),
+    "ranked": letters_config()
+    + "dynamic_batching { priority_levels: 2 default_priority_level: 2 }",
     "scores": letters_config(task="rank"),
     "forever": letters_config(context="100000000"),
     "single": letters_config(context="100000000", most="1", delay_ms="1"),
