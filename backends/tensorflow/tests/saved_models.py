@@ -1,6 +1,7 @@
-"""SavedModels as their makers write them: each function writes one, and returns a request for it.
+"""SavedModels of the usual kinds: each function writes one, and returns a request for it.
 
-Keras 3 and 2, tf.Module, estimators and other graphs of TensorFlow 1, and TensorFlow Hub.
+Keras 3 and tf.Module write their own. Those of TensorFlow 1, of its estimators and of TensorFlow Hub are
+written by hand in the same form, with tf.compat.v1 of TensorFlow 2: none was written by these programs.
 """
 
 from collections.abc import Callable
