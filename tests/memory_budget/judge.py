@@ -16,6 +16,7 @@ from memory_budget.steady import Answers
 TOLERANCE = 0.01  # of the budget, or these bytes: heaps of the server itself, and the requests
 TOLERANCE_BYTES = 16 << 20
 MOST_APART_S = 5.0  # of two samples of the memory; a busy machine has gaps of two seconds
+LEAST_SAMPLES = 0.8  # of those that are due, in a long soak
 HIT_RATE_TOLERANCE = 0.05
 P99_RATIO = 1.1  # of the pinned model, while others load, to that alone
 LEAST_TIMES = 500  # requests for the pinned model, alone and while others load
@@ -90,7 +91,8 @@ def judge_hit_rate(
     found.must(loads > 0, "the metrics show no load on request")
     online = 1 - loads / sum(by_request for _, by_request in trace)
     offline = hit_rate(trace, sizes, budget)
-    found.facts["hit rate"] = f"{online:.3f}, of an offline LRU {offline:.3f}"
+    relative = f" ({online / offline:.1%} of it)" if offline else ""
+    found.facts["hit rate"] = f"{online:.3f}, of an offline LRU {offline:.3f}{relative}"
     found.must(
         online >= offline - HIT_RATE_TOLERANCE,
         f"the hit rate is {online:.3f}, an offline LRU has {offline:.3f}",
@@ -98,16 +100,23 @@ def judge_hit_rate(
 
 
 def judge_memory(
-    found: Found, samples: Sequence[int], longest_s: float, budget: int, models: int
+    found: Found,
+    samples: Sequence[int],
+    longest_s: float,
+    budget: int,
+    models: int,
+    *,
+    due: int,
+    seconds: float,
 ) -> None:
-    """Compare what the kernel counted with the budget.
+    """Compare what the kernel counted with the budget, and in a long soak the number of samples with `due`.
 
     longest_s   between two samples
     models      bytes of all of them
     """
     most = max(samples, default=0)
     found.facts["memory"] = (
-        f"at most {_mib(most)} in {len(samples)} samples, at most {longest_s:.2f} s apart; "
+        f"at most {_mib(most)} in {len(samples)} samples of {due}, at most {longest_s:.2f} s apart; "
         f"budget {_mib(budget)}, all models {_mib(models)}"
     )
     found.must(most > 0, "no sample of the memory is above what the server took before")
@@ -119,6 +128,11 @@ def judge_memory(
         longest_s <= MOST_APART_S,
         f"two samples of the memory are {longest_s:.1f} s apart, at most {MOST_APART_S:g} s may be: nobody "
         "saw it in between",
+    )
+    least = LEAST_SAMPLES * due if seconds >= LONG_S else 0
+    found.must(
+        len(samples) >= least,
+        f"{len(samples)} samples of the memory, expected {least:.0f} at least: {LEAST_SAMPLES:.0%} of {due}",
     )
 
 

@@ -113,7 +113,15 @@ def soak(
         )
         loads = _metric(server, "core_model_loads_on_request", 'result="success"')
         judge_hit_rate(found, disturber.merged(trace), loads, sizes, budget)
-        judge_memory(found, sampler.samples, sampler.longest_s, budget, sum(sizes.values()))
+        judge_memory(
+            found,
+            sampler.samples,
+            sampler.longest_s,
+            budget,
+            sum(sizes.values()),
+            due=sampler.due,
+            seconds=seconds,
+        )
         judge_pinned(found, steady.stop(), moments, compared=quiet > 0)
         server.signal()
         if server.process.wait(60) != 0:

@@ -39,6 +39,7 @@ class Sampler:
 
     loaded      bytes of the models that are loaded now: all else is that of the server itself
     longest_s   between two samples, or from the last one to `stop`
+    due         samples that a machine with time for all of them takes from `start` to `stop`
     """
 
     def __init__(self, pid: int, loaded: int):
@@ -46,21 +47,28 @@ class Sampler:
         self._others = private_bytes(pid) - loaded
         self.samples: list[int] = []
         self.longest_s = 0.0
-        self._last = time.monotonic()
+        self.due = 0
+        self._begun = self._last = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        self._last = time.monotonic()
+        self._begun = self._last = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
         self._ended.set()
         self._thread.join()
         self._note()  # also if the thread has ended before, by an error
+        self.due = int((time.monotonic() - self._begun) / EVERY_S)
 
     def _run(self) -> None:
-        while not self._ended.wait(EVERY_S):
+        at = self._begun
+        while True:
+            # The time that a sample takes does not delay the next one; one that is missed is not made up for.
+            at = max(at + EVERY_S, time.monotonic())
+            if self._ended.wait(at - time.monotonic()):
+                return
             self.samples.append(private_bytes(self._pid) - self._others)
             self._note()
 

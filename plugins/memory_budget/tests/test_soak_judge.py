@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from memory_budget import judge, sampler
@@ -108,7 +109,7 @@ def test_the_hit_rate_is_that_of_an_lru(loads, text):
 def test_the_kernel_counts_no_more_than_the_budget_and_all_the_time(samples, longest_s, text):
     found = Found()
 
-    judge.judge_memory(found, samples, longest_s, 100 * MB, 400 * MB)
+    judge.judge_memory(found, samples, longest_s, 100 * MB, 400 * MB, due=0, seconds=0)
 
     assert [text in each for each in found.problems] == [True] * bool(text)
 
@@ -116,9 +117,53 @@ def test_the_kernel_counts_no_more_than_the_budget_and_all_the_time(samples, lon
 def test_the_tolerance_of_a_large_budget_is_a_hundredth():
     found = Found()
 
-    judge.judge_memory(found, [10_101 * MB], 0.1, 10_000 * MB, 40_000 * MB)
+    judge.judge_memory(
+        found, [10_101 * MB], 0.1, 10_000 * MB, 40_000 * MB, due=1, seconds=judge.LONG_S
+    )
 
     assert found.problems == ["the kernel counts 10101 MiB, the budget is 10000 MiB"]
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "problems"),
+    [
+        (960, 60, []),
+        (959, 60, ["959 samples of the memory, expected 960 at least: 80% of 1200"]),
+        (10, 59, []),  # a busy machine may take few in a short soak
+    ],
+)
+def test_a_long_soak_needs_four_fifths_of_its_samples(count, seconds, problems):
+    found = Found()
+
+    judge.judge_memory(found, [MB] * count, 1, 100 * MB, 400 * MB, due=1200, seconds=seconds)
+
+    assert found.problems == problems
+
+
+def test_a_slow_sample_does_not_delay_the_next_one(monkeypatch):
+    now_s, taken = 0.0, []
+
+    def sample(pid):
+        nonlocal now_s
+        taken.append(now_s)
+        now_s += 0.12 if len(taken) == 3 else 0.03
+        return 0
+
+    def wait(seconds):
+        nonlocal now_s
+        now_s += seconds
+        return now_s > 0.5
+
+    monkeypatch.setattr(sampler, "private_bytes", lambda pid: 0)
+    made = Sampler(1, 0)
+    monkeypatch.setattr(sampler, "private_bytes", sample)
+    monkeypatch.setattr(sampler, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(made._ended, "wait", wait)
+    made._begun = 0.0
+
+    made._run()
+
+    assert taken == pytest.approx([0.05, 0.1, 0.15, 0.27, 0.32, 0.37, 0.42, 0.47])
 
 
 def test_a_sampler_that_dies_has_a_gap_until_its_end(monkeypatch):
