@@ -1,4 +1,4 @@
-"""Finds the model of a request, and its LoRA adapter. /v1/models lists what these routes can use."""
+"""Finds the model of a request, and its LoRA adapter. /v1/models lists all models that serve."""
 
 from __future__ import annotations
 
