@@ -2,12 +2,13 @@
 
     python -m benchmarks.backends.images [--rounds=N] [--json=FILE]
 
-JPEG files of three sizes become tensors of a classifier (resize, normalise) and of a detector (letterbox).
-Outputs of YOLOv8 of two sizes become boxes. The server runs in this process and gets eight pictures in one
-request, as the loop does. Both take turns in short rounds, so other work on the machine affects both. The
-table gives the server's time per picture, and the median of the loop's time divided by it: above 1, the
-server is faster. A second table compares decoders. Tensors that differ end the program with status 1.
-OpenCV uses one thread.
+JPEG files of three sizes become tensors of a classifier (resize, normalise; `like_pil` resizes as Pillow
+does, and its loop is Pillow's) and of a detector (letterbox), and files with 20 boxes drawn. Outputs of
+YOLOv8 of two sizes become boxes. The server runs in this process and gets eight pictures in one request, as
+the loop does. Both take turns in short rounds, so other work on the machine affects both. The table gives
+the server's time per picture, and the median of the loop's time divided by it: above 1, the server is
+faster. A second table compares decoders. Results that differ end the program with status 1. OpenCV uses one
+thread. It needs Pillow.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ FILES = 8
 SIZES = {"small": (240, 320), "medium": (480, 640), "large": (1080, 1920)}  # height, width
 OUTPUTS = {"7 x 768": (3, 768), "84 x 8400": (80, 8400)}  # of YOLOv8: classes, boxes
 REPEATED = 10  # detections are short
+BOXES, RED = 20, (50, 50, 255)  # of a picture; the colour of a box without an id, blue first
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 STEPS: dict[str, list[dict[str, Any]]] = {
     "classify": [
@@ -37,7 +39,13 @@ STEPS: dict[str, list[dict[str, Any]]] = {
         {"resize": {"size": 224}},
         {"tensor": {"scale": 255, "mean": list(MEAN), "std": list(STD)}},
     ],
+    "like_pil": [
+        {"decode": {}},
+        {"resize": {"size": 224, "like": "pil"}},
+        {"tensor": {"scale": 255, "mean": list(MEAN), "std": list(STD)}},
+    ],
     "detect": [{"decode": {}}, {"letterbox": {"size": 640}}, {"tensor": {"scale": 255}}],
+    "draw": [{"draw": {"thickness": 2}}, {"encode": {"quality": 80}}],
     "detections": [{"detections": {"format": "yolov8"}}],
 }
 
@@ -82,6 +90,8 @@ def measure(rounds: int) -> list[dict[str, Any]]:
             for name in LOOPS:
                 for size in SIZES:
                     found.append(compare_preparation(server, name, size, rounds))
+            for size in SIZES:
+                found.append(compare_drawing(server, size, rounds))
             for size in OUTPUTS:
                 found.append(compare_detections(server, size, rounds))
     return found
@@ -101,6 +111,27 @@ def compare_preparation(server: Any, name: str, size: str, rounds: int) -> dict[
     if not np.allclose(served(), loop(), atol=1e-5):
         sys.exit(f"{name}, {size}: the tensors differ from those of the loop")
     return compare(name, size, served, loop, rounds)
+
+
+def compare_drawing(server: Any, size: str, rounds: int) -> dict[str, Any]:
+    height, width = SIZES[size]
+    image = np.empty((FILES, 1), object)
+    image[:, 0] = [jpeg(seed, height, width) for seed in range(FILES)]
+    random = np.random.default_rng(0)
+    corners = random.integers(0, (width // 2, height // 2), (FILES, BOXES, 2))
+    opposite = corners + np.array([width // 4, height // 4])
+    boxes = np.concatenate([corners, opposite], axis=2).astype(np.float32)
+
+    def served() -> list[bytes]:
+        found = server.infer("draw", {"image": image, "boxes": boxes})["picture"]
+        return [bytes(file) for file in found[:, 0]]
+
+    def loop() -> list[bytes]:
+        return [draw(file, each) for file, each in zip(image[:, 0], boxes, strict=True)]
+
+    if served() != loop():
+        sys.exit(f"draw, {size}: the files differ from those of the loop")
+    return compare("draw", size, served, loop, rounds)
 
 
 def compare_detections(server: Any, size: str, rounds: int) -> dict[str, Any]:
@@ -158,6 +189,25 @@ def classify(file: bytes) -> np.ndarray:
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
+def like_pil(file: bytes) -> np.ndarray:
+    """Return the same tensor, as a user of Pillow would write it."""
+    image = importlib.import_module("PIL.Image")
+    picture = image.open(io.BytesIO(file)).convert("RGB")
+    pixels = np.asarray(picture.resize((224, 224), image.BILINEAR)).astype(np.float32)
+    pixels = (pixels / np.float32(255) - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def draw(file: bytes, boxes: np.ndarray) -> bytes:
+    """Return a JPEG file of the picture with boxes drawn."""
+    import cv2
+
+    picture: Any = cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_COLOR)
+    for x1, y1, x2, y2 in boxes.astype(int).tolist():
+        cv2.rectangle(picture, (x1, y1), (x2, y2), RED, 2)
+    return bytes(cv2.imencode(".jpeg", picture, [cv2.IMWRITE_JPEG_QUALITY, 80])[1].tobytes())
+
+
 def detect(file: bytes) -> np.ndarray:
     """Return the tensor FP32[3, 640, 640] of one file, in a letterbox."""
     import cv2
@@ -181,7 +231,7 @@ def detect(file: bytes) -> np.ndarray:
     return np.asarray(np.ascontiguousarray(pixels).astype(np.float32) / np.float32(255))
 
 
-LOOPS = {"classify": classify, "detect": detect}
+LOOPS = {"classify": classify, "like_pil": like_pil, "detect": detect}
 
 
 def find(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
