@@ -199,7 +199,8 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
     ]
     if settings.task != "generate":
         found.embedding = True
-        found.n_batch = found.n_ubatch = settings.context  # a text is computed at once
+        # A text is computed at once. llama.cpp ends the process if the slots do not divide the batch.
+        found.n_batch = found.n_ubatch = settings.context + -settings.context % settings.slots
         pooling = settings.pooling if settings.task == "embed" else "rank"
         if pooling:
             found.pooling_type = getattr(
