@@ -41,3 +41,11 @@ class TestBackend(BackendConformance):
         write_tiny_model(tmp_path / "model.gguf")
         pieces = [{"text_output": text(each)} for each in (*"hello", "")]
         return Example(backend, tmp_path, asked("hello", stream=True), pieces, CONFIG)
+
+    def test_it_shows_the_memory_of_the_weights_and_of_the_cache(self, served, example, tmp_path):
+        served.ask(example.inputs)
+
+        (found,) = served.statistics()["memory_usage"]
+        weights = (tmp_path / "model.gguf").stat().st_size
+        assert found["type"] == "CPU"
+        assert int(found["byte_size"]) > weights
