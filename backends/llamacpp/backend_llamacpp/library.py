@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 import xllamacpp
-from core_generate import PromptTooLong
+from core_generate import PromptTooLong, StructureRefused
 
 from backend_llamacpp.settings import MARKER, Settings
 from core.errors import CoreError, internal, invalid
@@ -149,6 +149,10 @@ def error_of(error: Any) -> CoreError:
         return PromptTooLong(
             f"the prompt has {tokens} tokens, and the context of the model is {context} tokens, for prompt "
             "and answer together; send a shorter prompt, or load the model with a larger parameter 'context'"
+        )
+    if "failed to parse grammar" in str(error.get("message")):
+        return StructureRefused(
+            "the grammar cannot be compiled: llama.cpp cannot parse it; check its rules, which begin with root"
         )
     code = error.get("code", 500)
     kind = invalid if isinstance(code, int) and 400 <= code < 500 else internal

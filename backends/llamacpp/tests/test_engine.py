@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from core_generate import Prompt, PromptTooLong, Sampling, Structure
+from core_generate import Prompt, PromptTooLong, Sampling, Structure, StructureRefused
 from core_testing.engines.events import Events
 from core_testing.patience import PATIENCE_S
 
@@ -176,7 +176,7 @@ def test_a_grammar_is_followed(generated):
     ids=lambda each: (each.grammar or each.regex or str(each.schema))[:20],
 )
 def test_a_structure_that_cannot_be_compiled_is_refused(generated, structure):
-    with pytest.raises(CoreError) as refused:
+    with pytest.raises(StructureRefused) as refused:
         generated(structure=structure)
 
     assert refused.value.kind is Kind.INVALID
