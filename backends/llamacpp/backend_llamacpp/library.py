@@ -152,7 +152,7 @@ def error_of(error: Any) -> CoreError:
         )
     if "failed to parse grammar" in str(error.get("message")):
         return StructureRefused(
-            "the grammar cannot be compiled: llama.cpp cannot parse it; check its rules, which begin with root"
+            "the grammar cannot be compiled: llama.cpp cannot parse it; check its rules, the first is root"
         )
     code = error.get("code", 500)
     kind = invalid if isinstance(code, int) and 400 <= code < 500 else internal
