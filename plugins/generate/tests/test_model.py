@@ -7,6 +7,7 @@ import json
 import random
 import struct
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -570,16 +571,19 @@ def test_metrics_count_tokens_and_times(serve):
     served.stream(asked("abc", max_tokens=5), "m")
     served.stream(asked("ab", "stream", max_tokens=3), "m")
 
-    found = {f.name: f for f in served._on_loop(served._server.control.health.metrics_here)}
-
     def value(name, suffix=""):
+        families = {f.name: f for f in served._on_loop(served._server.control.health.metrics_here)}
         (sample,) = (
             each
-            for each in found[f"core_generation_{name}"].samples
+            for each in families[f"core_generation_{name}"].samples
             if each.suffix == suffix and each.labels["model"] == "m"
         )
         return sample.value
 
+    # A generation is counted when it has left its slot: after its last response.
+    end = time.monotonic() + 10
+    while value("prompt_tokens") < 7 and time.monotonic() < end:
+        time.sleep(0.01)
     assert (value("prompt_tokens"), value("tokens"), value("cached_tokens")) == (7, 8, 0)
     assert value("time_to_first_token_seconds", "_count") == 2
     assert value("time_per_token_seconds", "_count") == 2
