@@ -44,6 +44,19 @@ def processes(handle):
     return {each.result(timeout_s=120) for each in calls}
 
 
+def both_processes(handle):
+    """Return the processes of both replicas, once the handle reaches both."""
+    found = set()
+
+    def are_two():
+        found.clear()
+        found.update(processes(handle))
+        return len(found) == 2
+
+    wait_for(are_two)
+    return found
+
+
 def wait_for(condition, seconds=180):
     end = time.monotonic() + seconds
     while not condition():
@@ -52,8 +65,7 @@ def wait_for(condition, seconds=180):
 
 
 def test_a_killed_replica_costs_only_the_requests_that_it_had_accepted(two, load):
-    before = processes(two)
-    assert len(before) == 2
+    before = both_processes(two)
     clients = load(two, "/two", MS)
     clients.set(CLIENTS)
     wait_for(lambda: clients.answered > 20)
@@ -77,7 +89,7 @@ def test_a_killed_replica_costs_only_the_requests_that_it_had_accepted(two, load
 
 
 def test_a_replica_whose_model_falls_ill_is_replaced_without_a_lost_request(two, load, repository):
-    before = processes(two)
+    before = both_processes(two)
     clients = load(two, "/two", MS)
     clients.set(CLIENTS)
     start = time.monotonic()
@@ -85,7 +97,7 @@ def test_a_replica_whose_model_falls_ill_is_replaced_without_a_lost_request(two,
     (repository / "wait" / "1" / "sick").touch()
 
     # The one that is ill leaves, and another one comes.
-    wait_for(lambda: len(processes(two) & before) == 1 and len(processes(two)) == 2)
+    wait_for(lambda: len(both_processes(two) & before) == 1)
     replaced_s = time.monotonic() - start
     clients.end()
 
