@@ -16,9 +16,9 @@ def file_of(classname):
     """Return the path of a test file, from the name that a report has: "tests.unit.test_a.TestB"."""
     parts = classname.split(".")
     for end in range(len(parts), 0, -1):
-        path = Path(*parts[:end]).with_suffix(".py")
+        path = "/".join(parts[:end]) + ".py"
         if (ROOT / path).is_file():
-            return str(path)
+            return path
     return classname
 
 

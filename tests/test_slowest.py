@@ -11,6 +11,7 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.test_slowest.TestClass" name="b" time="2"/>
 <testcase classname="tests.test_groups" name="c" time="40"/>
 <testcase classname="unknown.file" name="d" time="0.1"/>
+<testcase classname="" name="tests.skipped_as_a_whole" time="0.0"/>
 </testsuite></testsuites>"""
 
 
@@ -23,8 +24,9 @@ def test_files_are_named_with_their_seconds_and_tests(tmp_path):
     ).splitlines()
 
     assert table == [
-        "slowest: 3 of 3 files, which took 44 s",
+        "slowest: 4 of 4 files, which took 44 s",
         "    40 s      1  tests/test_groups.py",
         "     4 s      2  tests/test_slowest.py",
         "     0 s      1  unknown.file",
+        "     0 s      1  ",
     ]
