@@ -48,7 +48,7 @@ class CompressedSound:
             raise _too_many()
         # Of damaged files, PyAV raises the first one, or one of Python's where it knows one.
         self._errors = (av.FFmpegError, OSError, ValueError)
-        self._resamplers: Callable[[], Any] = lambda: av.AudioResampler(format="fltp")
+        self._new_resampler: Callable[[], Any] = lambda: av.AudioResampler(format="fltp")
         try:
             self._container: Any = av.open(
                 io.BytesIO(data),
@@ -112,7 +112,7 @@ class CompressedSound:
             if frame.sample_rate != self.rate:
                 raise _damaged(f"its rate changes from {self.rate} to {frame.sample_rate}")
             if frame.layout.nb_channels != channels:
-                channels, resampler = frame.layout.nb_channels, self._resamplers()
+                channels, resampler = frame.layout.nb_channels, self._new_resampler()
             for planar in resampler.resample(frame):
                 mean = planar.to_ndarray().mean(0, dtype=np.float32)
                 yield np.nan_to_num(mean, copy=False, posinf=1, neginf=-1)
@@ -147,11 +147,6 @@ def demuxer(data: bytes) -> str:
     if len(data) > 1 and data[0] == 0xFF and data[1] & 0xE0 == 0xE0:
         return "mp3" if data[1] & 0x06 else "aac"  # bits of the layer, of which AAC has none
     return ""
-
-
-def read(data: bytes) -> CompressedSound:
-    """Return the sound of a file. Raises ValueError if it cannot be read."""
-    return CompressedSound(data)
 
 
 def _too_many() -> ValueError:

@@ -46,18 +46,6 @@ def decode(
     return found
 
 
-def resampled(samples: Any, rate: int, stopped: Callable[[], bool] = never) -> Any:
-    """Return FP32[samples] at RATE, from FP32[samples] at `rate`, without the frequencies that RATE lacks.
-
-    stopped   as of `decode`
-    """
-    if rate == RATE:
-        return samples
-    block = _BLOCK_S * rate
-    blocks = (samples[at : at + block] for at in range(0, len(samples), block))
-    return _joined(_while_wanted(blocks, stopped), rate)
-
-
 def padded(samples: Any) -> Any:
     """Return FP32[samples] at RATE; silence follows a sound that is too short for an encoder."""
     return np.pad(samples, (0, max(0, _SHORTEST - len(samples))))
@@ -69,7 +57,7 @@ def _samples(data: bytes, stopped: Callable[[], bool], most_s: float) -> Any:
     if wave_file.is_wave(data):
         sound = wave_file.read(data)
     elif compressed_sound.demuxer(data):
-        sound = compressed_sound.read(data)
+        sound = compressed_sound.CompressedSound(data)
     else:
         raise ValueError("is no WAV, MP3, MP4, FLAC, Ogg, WebM or AAC file")
     with sound:
@@ -109,14 +97,11 @@ def _joined(blocks: Iterator[Any], rate: int) -> Any:
     return np.concatenate(made) if made else np.zeros(0, np.float32)
 
 
-def _while_wanted(blocks: Iterable[Any], stopped: Callable[[], bool]) -> Iterator[Any]:
-    for block in blocks:
-        _check_wanted(stopped)
-        yield block
-
-
 def _resampled(blocks: Iterator[Any], rate: int) -> Iterator[Any]:
-    """Yield each block at RATE. Its neighbours lie on both sides of it while it is computed."""
+    """Yield each block at RATE, without the frequencies that RATE lacks.
+
+    Its neighbours lie on both sides of it while it is computed.
+    """
     size, edge = _BLOCK_S * rate, _EDGE_S * rate
     length = (_BLOCK_S + 2 * _EDGE_S) * RATE
     before, block = np.zeros(edge, np.float32), next(blocks, None)

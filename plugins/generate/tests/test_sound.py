@@ -6,7 +6,7 @@ import wave
 
 import numpy as np
 import pytest
-from core_generate.sound import MOST_SECONDS, RATE, decode, padded, resampled
+from core_generate.sound import MOST_SECONDS, RATE, decode, padded
 
 from core.errors import CoreError, Kind
 
@@ -36,6 +36,10 @@ def encoded(samples, kind, bits):
     whole = np.round(samples * (2 ** (bits - 1) - 1)).astype(np.int64)
     parts = whole.astype("<i8").view(np.uint8).reshape(-1, 8)
     return parts[:, : bits // 8].tobytes()
+
+
+def resampled(samples, rate):
+    return decode(riff(3, 1, rate, 32, encoded(samples, 3, 32)), "audio")
 
 
 @pytest.mark.parametrize("extensible", [False, True])

@@ -29,7 +29,8 @@ class Users:
 def candidates(entries: Iterable[Entry], users: Users, now: float) -> list[Candidate]:
     """Return the models that may be unloaded now.
 
-    now   seconds since the epoch
+    users   what the ensembles of the server still need
+    now     seconds since the epoch
 
     A model with sequences stays while a client may continue one: until it is idle for as long as the
     configuration allows.
