@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core_generate.mp4_index import entries
+from core_generate.mp4_index import claims_more
 
 # FFmpeg's demuxer by the first bytes. Others could read further files, or connect to other machines.
 _DEMUXERS = {
@@ -44,7 +44,7 @@ class CompressedSound:
                 "such as `ffmpeg -i a.mp3 -ar 16000 a.wav`"
             ) from None
         form = demuxer(data)
-        if form == "mov" and entries(data) > _MOST_PACKETS:
+        if form == "mov" and claims_more(data, _MOST_PACKETS):
             raise _too_many()
         # Of damaged files, PyAV raises the first one, or one of Python's where it knows one.
         self._errors = (av.FFmpegError, OSError, ValueError)
@@ -150,7 +150,7 @@ def demuxer(data: bytes) -> str:
 
 
 def _too_many() -> ValueError:
-    return ValueError(f"has more than {_MOST_PACKETS} packets")
+    return ValueError(f"has more than {_MOST_PACKETS} packets, or does not let them be counted")
 
 
 def _damaged(error: object) -> ValueError:
