@@ -64,6 +64,13 @@ def test_the_image_has_what_the_example_models_need():
     assert named <= {"onnxruntime", "python", "fil"}
 
 
+def test_the_image_takes_what_the_dockerfile_takes():
+    dockerfile = (ROOT / "deploy/docker/Dockerfile").read_text()
+    taken = set(re.findall(r"^ARG ([A-Z]+)=", dockerfile, re.MULTILINE))
+
+    assert set(SERVICES["core"]["build"]["args"]) == taken - {"PYTHON"}
+
+
 def test_the_server_takes_its_flags_and_has_its_ports():
     options = parse(SERVICES["core"]["command"], plugins.flags())
 
