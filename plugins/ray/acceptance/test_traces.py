@@ -93,7 +93,9 @@ def test_a_call_by_handle_belongs_to_the_trace_of_its_caller(traced, collector):
     trace = f"{3:032x}"
     parent = headers(trace)["traceparent"]
 
-    traced.infer.remote("digits", {"pixels": PIXELS}, id="mine", traceparent=parent).result()
+    traced.infer.remote("digits", {"pixels": PIXELS}, id="mine", traceparent=parent).result(
+        timeout_s=60
+    )
 
     (request,) = spans(collector, lambda each: each.trace == trace, "InferRequest")
     assert request.parent == PARENT

@@ -88,7 +88,7 @@ class GrpcForwarder:
         channel = await self._opened()
         call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
         id = self._request_id()
-        if id and method == INFER:
+        if id and method == INFER and not _has_id(request):
             request = _id_field(id) + request  # of two ids, the last one counts: the client's
         try:
             return Encoded(await call(request, metadata=_passed(context, id)))
@@ -146,6 +146,31 @@ def _passed(context: Any, id: str) -> list[tuple[str, Any]]:
     if id and all(name != _REQUEST_ID for name, _ in found):
         found.append((_REQUEST_ID, id))
     return found
+
+
+def _has_id(request: bytes) -> bool:
+    """Return whether an encoded ModelInferRequest has an id, as far as its fields are in order.
+
+    To add one copies all tensors, so a request with an id is left as it is.
+    """
+    at = 0
+    for tag in b"\x0a\x12":  # the model's name and version: texts with a length
+        if request[at : at + 1] == bytes([tag]):
+            size, at = _number(request, at + 1)
+            at += size
+    return request[at : at + 1] == b"\x1a"
+
+
+def _number(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number that is encoded at a place, in five bytes or fewer, and the place behind it."""
+    number = 0
+    for shift in range(0, 35, 7):
+        byte = message[at] if at < len(message) else 0
+        number |= (byte & 127) << shift
+        at += 1
+        if byte < 128:
+            break
+    return number, at
 
 
 def _id_field(id: str) -> bytes:
