@@ -81,6 +81,7 @@ def works_again(server):
 
 
 def test_changed_bytes_of_a_file_never_end_the_server(server, repository):
+    others = processes()
     file = repository / "apart" / "1" / "model.tflite"
     whole = file.read_bytes()
     for seed in range(CHANGES):
@@ -91,6 +92,7 @@ def test_changed_bytes_of_a_file_never_end_the_server(server, repository):
 
         try:
             server.load("apart")
+            assert processes() - others, seed
             server.infer("apart", {"x": X})
         except CoreError as error:
             assert "'apart" in error.message, seed
