@@ -53,7 +53,10 @@ def test_a_large_conversation_is_rendered_on_another_thread(letters, connect, re
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES, TOKENIZE, COUNT])
-def test_a_looping_template_is_rendered_on_another_thread(letters, connect, rendering, path):
+def test_a_looping_template_is_rendered_on_another_thread(
+    letters, connect, rendering, monkeypatch, path
+):
+    monkeypatch.setattr("core_generate.chat.rendering.QUICK_S", 0.005)
     client = connect(letters[1])
     read_template(LOOPING).pace.slow = False  # as if this were the first test
 

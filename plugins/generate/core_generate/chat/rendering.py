@@ -5,6 +5,7 @@ Imported when the first template is read: jinja2 costs a start 2 MiB, and most s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,13 +35,16 @@ def render_template(compiled: jinja2.Template, names: Mapping[str, Any], pace: P
         return _rendered(compiled, names, MOST_CPU_S)
     if pace.slow:
         raise SlowTemplate
+    begun = time.thread_time()
     try:
-        return _rendered(compiled, names, QUICK_S)
+        text = _rendered(compiled, names, QUICK_S)
     except TemplateError as error:
         if not error.is_bound:
             raise
         pace.slow = True
         raise SlowTemplate from None
+    pace.slow = time.thread_time() - begun > QUICK_S  # between two looks at the clock
+    return text
 
 
 def _rendered(compiled: jinja2.Template, names: Mapping[str, Any], most_s: float) -> str:

@@ -37,15 +37,11 @@ _WIDTH = re.compile(r"%(\([^)]*\))?[^a-zA-Z%]*(\*|\d{5})|\{[^{}]*(\{|\d{5})")
 _MOST_WIDTH = 9_999
 _MOST_FORMAT = 100_000  # characters
 _CLOCK_STEPS = 64
+_CLOCK_BYTES = 65_536  # of a value, which takes microseconds
 _ITEM_BYTES = 64  # an object and its place in a list
 _UNSAFE_METHODS = {"encode", "expandtabs", "format_map", "translate"}  # their results may be huge
-_UNSAFE_FILTERS = {
-    "pprint",
-    "random",
-    "urlize",
-    "wordwrap",
-    "xmlattr",
-}  # or slow, or not repeatable
+# Or they are slow, or not repeatable.
+_UNSAFE_FILTERS = {"pprint", "random", "urlize", "wordwrap", "xmlattr"}
 
 
 class BoundError(jinja2.TemplateError):
@@ -66,13 +62,14 @@ class Meter:
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise BoundError(f"it takes more than {MOST_STEPS:,} steps; a loop may be endless")
-        if self._steps % _CLOCK_STEPS == 0 and time.thread_time() > self._until:
-            raise BoundError(f"it takes longer than {self._most_s:g} s")
+        if self._steps % _CLOCK_STEPS == 0:
+            self._check_time()
 
     def made(self, value: Any) -> Any:
         """Return a value; count the size of a text, list, tuple or dict, which the template has made.
 
-        Raises BoundError if it is too large, or if all that were counted exceed MOST_MADE bytes.
+        Raises BoundError if it is too large, if all together exceed MOST_MADE bytes, and if it is large after
+        `most_s`.
         """
         if isinstance(value, str):
             size = len(value)
@@ -85,7 +82,13 @@ class Meter:
         self._made += size
         if self._made > MOST_MADE:
             raise BoundError(f"it makes more than {MOST_MADE:,} characters")
+        if size > _CLOCK_BYTES:
+            self._check_time()
         return value
+
+    def _check_time(self) -> None:
+        if time.thread_time() > self._until:
+            raise BoundError(f"it takes longer than {self._most_s:g} s")
 
 
 class GenerationTag(Extension):
@@ -128,14 +131,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         extensions = [GenerationTag, loopcontrols]
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=extensions, cache_size=0)
-        own = {
-            "replace": _replace,
-            "join": _join_filter,
-            "tojson": _tojson,
-            "sum": _sum,
-            "indent": _indent,
-        }
-        filters = {**self.filters, **own, _CONCAT: _concat}
+        own = {"replace": _replace, "join": _join_filter, "tojson": _tojson, "sum": _sum}
+        filters = {**self.filters, **own, "indent": _indent, _CONCAT: _concat}
         self.filters = {
             name: _metered(function)
             for name, function in filters.items()

@@ -112,7 +112,7 @@ def render(
     media_marker   text that stands for each image and sound; "": the template itself writes one for them
     Raises CoreError(INVALID) for a template that is wrong, refuses the messages or exceeds a bound of the
     sandbox, for images or sound if it takes none, and for wrong `arguments`. A rendering takes about a second
-    at most; the first call with a template renders up to six times. `quick_only` bounds it to 20 ms.
+    at most; the first call with a template renders up to six times. `quick_only` bounds it to about 20 ms.
     """
     given = dict(arguments or {})
     for name in _RESERVED & given.keys():

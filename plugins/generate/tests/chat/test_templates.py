@@ -191,6 +191,13 @@ LONG = (
 )
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """A bound that loops exceed also on a fast processor."""
+    monkeypatch.setattr("core_generate.chat.rendering.QUICK_S", 0.005)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_slow_rendering_is_stopped_early_where_others_wait_and_so_are_later_ones():
     slow = [{"role": "user", "content": "long"}]
     read_template(LONG)
@@ -206,6 +213,25 @@ def test_a_slow_rendering_is_stopped_early_where_others_wait_and_so_are_later_on
 
     assert rendered(LONG, slow) == "long"
     assert took < time.thread_time() - begun
+
+
+def test_large_texts_without_a_loop_are_stopped_early_too(impatient):
+    template = "{{ ('x' * 16000000)" + 8 * "|upper|lower" + "|length }}"
+    read_template(template)
+
+    with quick_only(), pytest.raises(SlowTemplate):
+        rendered(template)
+    assert rendered(template) == "16000000"
+
+
+def test_a_rendering_that_nothing_could_stop_is_the_last_one_where_others_wait(impatient):
+    template = "{% set a = 'x' * 1000000 %}" + 60 * "{% if 'xy' in a %}{% endif %}" + "ok"
+    read_template(template)
+
+    with quick_only():
+        assert rendered(template) == "ok"
+        with pytest.raises(SlowTemplate):
+            rendered(template)
 
 
 def test_a_template_is_not_compiled_where_others_wait():
