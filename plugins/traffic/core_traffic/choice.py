@@ -9,6 +9,7 @@ import math
 import random
 import time
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from hashlib import blake2b
 from itertools import accumulate
@@ -17,6 +18,7 @@ from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core_traffic.settings import Traffic
 
 MOST_SEQUENCES = 100_000  # of a model, that are remembered
+_MOST_FORGOTTEN = 100  # sequences, by one request
 _LEAST_IDLE_S = 60.0  # a sequence is remembered for at least this time after its last request
 
 
@@ -86,7 +88,7 @@ class Sequences:
         self._idle_s = idle_s
         self._clock = clock
         # Correlation id → (version, time of its last request), in the order of these times.
-        self._begun: dict[int | str, tuple[int, float]] = {}
+        self._begun: OrderedDict[int | str, tuple[int, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._begun)
@@ -113,12 +115,20 @@ class Sequences:
         return number
 
     def _forget(self, now: float) -> None:
-        """Drop sequences that have paused for too long, and the oldest ones if there are too many."""
-        while self._begun:
+        """Drop sequences that have paused for too long, and the oldest ones if there are too many.
+
+        At most _MOST_FORGOTTEN of them: other requests wait meanwhile.
+        """
+        idle_s = 0.0
+        for _ in range(_MOST_FORGOTTEN):
+            if not self._begun:
+                return
             first = next(iter(self._begun))
             paused_s = now - self._begun[first][1]
-            if len(self._begun) < MOST_SEQUENCES and (
-                paused_s < _LEAST_IDLE_S or paused_s < 2 * self._idle_s()
-            ):
-                return
+            if len(self._begun) < MOST_SEQUENCES:
+                if paused_s < _LEAST_IDLE_S:
+                    return
+                idle_s = idle_s or self._idle_s()
+                if paused_s < 2 * idle_s:
+                    return
             del self._begun[first]

@@ -169,6 +169,23 @@ def test_sequences_that_pause_for_too_long_are_forgotten(clock):
     assert len(sequences) == 2  # 1 and 3
 
 
+def test_a_request_after_a_long_pause_forgets_a_few_sequences_only(clock):
+    asked = []
+    sequences = Sequences(lambda: asked.append(None) or 100.0, clock)
+    for number in range(1, 251):
+        request = of(correlation_id=number, flags=SEQUENCE_START)
+        sequences.version_of(request, lambda request: 1, (1,))
+    clock.now = 201.0
+
+    left = []
+    for _ in range(3):
+        sequences.version_of(of(correlation_id=0), lambda request: 1, (1,))
+        left.append(len(sequences))
+
+    assert left == [150, 50, 0]
+    assert len(asked) == 3
+
+
 def test_a_longer_pause_that_is_allowed_later_holds_at_once(clock):
     idle_s = 1.0
     sequences = Sequences(lambda: idle_s, clock)
