@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from core_generate import Prompt
+from core_generate import Prompt, PromptTooLong
 from core_generate.sound import MOST_SECONDS, RATE, decode, padded
 
 from core.errors import CoreError, cancelled, invalid
@@ -106,7 +106,7 @@ class Hearing:
             if total > MOST_SECONDS:
                 raise _too_long("the request", total, MOST_SECONDS)
             if (least := int(total * _FEWEST_TOKENS_S)) > self._context:
-                raise invalid(
+                raise PromptTooLong(
                     f"the request has {total:.1f} seconds of sound or more, which are at least {least} "
                     f"tokens, and the context of the model is {self._context} tokens, prompt and answer "
                     "together; send shorter sounds, or load the model with a larger parameter 'context'"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from backend_transformers.folder import Folder
 from backend_transformers.settings import settings_of
-from core_generate import Prompt, Sampling
+from core_generate import Prompt, PromptTooLong, Sampling
 from core_testing.engines.recorder import Recorder
 
 import core
@@ -211,6 +211,7 @@ def test_too_much_sound_is_refused_before_it_is_prepared(
         engine.generate(prompt, GREEDY, Recorder())
 
     assert refused.value.kind is Kind.INVALID
+    assert isinstance(refused.value, PromptTooLong) == ("context" in message)
 
 
 def test_short_sounds_are_read_as_often_as_they_are_allowed(engine_of):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from core_generate import StructureRefused
+
 from core.errors import CoreError, Kind, cancelled, internal, invalid, unavailable
+
+# Begins of texts with which vLLM refuses a schema, regular expression or grammar.
+_STRUCTURES = ("Grammar error:", "Invalid grammar specification:")
 
 
 def failure(error: BaseException) -> CoreError:
@@ -17,7 +22,9 @@ def failure(error: BaseException) -> CoreError:
     if isinstance(error, (exceptions.VLLMClientError, ValueError, TypeError)):
         parameter = getattr(error, "parameter", None)
         field = f"'{parameter}': " if parameter else ""
-        return invalid(f"vLLM refuses the request: {field}{error.args[0] if error.args else error}")
+        text = str(error.args[0] if error.args else error)
+        refused = StructureRefused if text.startswith(_STRUCTURES) else invalid
+        return refused(f"vLLM refuses the request: {field}{text}")
     if isinstance(error, exceptions.GracefulHTTPError):
         return unavailable(f"vLLM: {error}")
     cause = error.__cause__ or error

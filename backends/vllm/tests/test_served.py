@@ -277,6 +277,18 @@ def test_a_schema_is_kept(running):
     assert set(document) == {"name", "age"} and document["age"] in (1, 2)
 
 
+def test_the_error_of_a_schema_that_cannot_be_compiled_names_its_field(running):
+    schema = {"type": "string", "pattern": "["}
+    wanted = {"type": "json_schema", "json_schema": {"name": "text", "schema": schema}}
+    messages = [{"role": "user", "content": "a"}]
+
+    status, body = running.post(
+        "/v1/chat/completions", model="chat", messages=messages, response_format=wanted
+    )
+
+    assert (status, json.loads(body)["error"]["param"]) == (400, "response_format"), body
+
+
 def test_a_tool_is_called(running):
     wanted = {"type": "function", "function": {"name": "weather"}}
 
