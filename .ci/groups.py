@@ -46,11 +46,13 @@ BOTH_ENGINES = [
 # below its folders. "tests", "clients" and "examples" have the rest, so that no test is forgotten.
 EVERYTHING = [
     ["plugins"],
-    ["plugins/adapters", "plugins/bench", "plugins/console"],
-    ["backends/python"],
-    ["backends"],
-    ["tests/process"],
     ["tests", "clients", "examples"],
+    ["backends"],
+    ["plugins/adapters", "plugins/bench", "plugins/console"],
+    ["backends/fil", "backends/openvino_genai", "backends/pytorch"],
+    ["plugins/openai", "plugins/testing", "plugins/tune"],
+    ["backends/python"],
+    ["tests/process"],
     ["tests/flow", "tests/integration"],
     ["tests/unit"],
     ["tests/conformance"],
@@ -69,6 +71,8 @@ INSTALLED = [
         f"{ORACLE}::test_a_real_model_gives_the_tokens_of_transformers",
         *files("backends/litert/tests", "readme", "real_models"),
         *files("backends/tracker/tests", "reference", "settings"),
+    ],
+    [
         *files("plugins/bench/tests", "page", "protocols", "transports"),
         *matching("plugins/openai/tests/test_client*.py"),
         *files("plugins/openai/tests", "encoders"),
