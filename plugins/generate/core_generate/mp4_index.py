@@ -68,12 +68,14 @@ class _Tables:
         return sum(self.number(part, at + offset) for part, at in self.places(name))
 
     def most_of_chunk(self) -> int:
-        """Return the largest number of samples that an entry of stsc gives a chunk."""
+        """Return the largest number of samples that an entry of stsc gives a chunk. Entries count as seen."""
         most = 0
         for part, at in self.places(b"stsc"):
             begin = at + _COUNT + 4
             there = max(0, len(part) - begin) // 12
-            rows = np.frombuffer(part, ">u4", 3 * min(self.number(part, at + _COUNT), there), begin)
+            count = min(self.number(part, at + _COUNT), there, self._most)
+            self.seen += count
+            rows = np.frombuffer(part, ">u4", 3 * count, begin)
             most = max(most, int(rows[1::3].max(initial=0)))
         return most
 

@@ -92,6 +92,12 @@ def test_a_table_of_chunks_that_is_cut_off():
     assert claims(data) < 10
 
 
+def test_tables_of_chunks_that_overlap_are_not_all_read():
+    data = trak(table(b"stts", 1, 9, 1)) + 200 * (b"stsc" + struct.pack(">II", 0, 1_000))
+
+    assert claims_more(data, 10_000)
+
+
 def test_a_compressed_index_is_one_that_cannot_be_counted():
     assert claims_more(box(b"moov", box(b"cmov", box(b"dcom", b"zlib"))), 100_000)
 
