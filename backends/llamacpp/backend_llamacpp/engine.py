@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 from core_generate import Emit, Engine, Generation, Prompt, Sampling, Status
 
+from backend_llamacpp.gathering import Gathering
 from backend_llamacpp.generation import LlamaGeneration
 from backend_llamacpp.library import Library, raise_error
 from backend_llamacpp.request import completion_request
@@ -43,6 +44,7 @@ class LlamaEngine(Engine):
         self._settings = settings
         self._library = Library(file, settings)
         self._waiting: SimpleQueue[LlamaGeneration | None] = SimpleQueue()  # None ends a thread
+        self._gathering = Gathering(self._waiting.put)
         self._lock = threading.Lock()  # guards the fields below
         self._threads: list[threading.Thread] = []
         self._generations: set[LlamaGeneration] = set()
@@ -60,8 +62,9 @@ class LlamaEngine(Engine):
         with self._lock:
             if len(self._threads) < min(len(self._generations) + 1, self.most):
                 self._start_thread()
+            idle = not self._generations
             self._generations.add(generation)
-        self._waiting.put(generation)
+        self._gathering.add(generation, idle)
         return generation
 
     def _start_thread(self) -> None:
