@@ -147,10 +147,13 @@ class ModelIndex:
     async def look(self) -> None:
         """Refresh what `index` shows of remote repositories. Raises CoreError if one cannot be read."""
         if self._catalog.remote:
-            try:
+            with _reading():
                 await self._host.run(self._catalog.look)
-            except OSError as error:
-                raise internal(f"failed to read the model repository: {error}") from error
+
+    async def listed(self) -> set[str]:
+        """Return the names of all models in the repositories. Raises CoreError if one is unreadable."""
+        with _reading():
+            return {name_of(key) for key in await self._host.run(self._catalog.names)}
 
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
         """Return the v2 entries of the index, or only those in state READY, sorted by name and version.
@@ -158,10 +161,8 @@ class ModelIndex:
         A model that came with a load request is listed until all its versions are unloaded. Remote
         repositories contribute the models that the last look saw. Raises CoreError if one is unreadable.
         """
-        try:
+        with _reading():
             holders = self._catalog.names()
-        except OSError as error:
-            raise internal(f"failed to read the model repository: {error}") from error
         active = {
             name
             for name, model in self._models.items()

@@ -16,22 +16,28 @@ from core.server import InferenceServer
 def with_model(
     server: InferenceServer, captures: Mapping[str, Any], category: str
 ) -> Mapping[str, Any]:
-    """Return the named parts of a path, with the model's name decoded if only the decoded name is known.
+    """Return the named parts of a path, with the model's name decoded if the server has only that model.
 
-    category   of the route. With "model-repository", which loads and unloads, names in the repositories are
-               known, too; with others only models that the server has
-    Raises CoreError for a repository that cannot be read.
+    category   of the route. With "model-repository", which loads and unloads, the name stays as received:
+               the service calls `name_to_load`
     """
     name: str | None = captures.get("model")
-    if name is None or "%" not in name:
+    if name is None or "%" not in name or category == "model-repository":
         return captures
-    found = None
-    if category == "model-repository":
-        listed = {entry["name"] for entry in server.manager.index()}
-        found = as_known(name, lambda each: each in listed or server.models.knows(each))
-    else:
-        found = as_known(name, server.models.knows)
+    found = as_known(name, server.models.knows)
     return captures if found == name else {**captures, "model": found}
+
+
+async def name_to_load(server: InferenceServer, name: str) -> str:
+    """Return the name of a model to load or unload, decoded once if only the decoded name is known.
+
+    Names in the repositories are known, too. A thread lists them, but not if the server refuses such requests
+    anyway. Raises CoreError for a repository that cannot be read.
+    """
+    if "%" not in name or server.options.model_control_mode != "explicit":
+        return name
+    listed = await server.manager.listed()
+    return as_known(name, lambda each: each in listed or server.models.knows(each))
 
 
 def as_known(name: str, known: Callable[[str], bool]) -> str:

@@ -50,11 +50,19 @@ def refused(headers: Mapping[str, str], cors: Cors | None = None) -> HttpRespons
     by name. Others are refused, because browsers let any page open a WebSocket with the user's credentials.
     """
     origin = headers.get("Origin")
-    if origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower():
+    if origin is None or _authority(origin) == headers.get("Host", "").lower():
         return None
     if cors is not None and cors.lists(origin):
         return None
     return refusal(403, f"WebSocket is for pages of this server's own origin, not of '{origin}'")
+
+
+def _authority(origin: str) -> str | None:
+    """Return host and port of an origin in lower case; None if it is malformed."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 class WebSocketSession:

@@ -68,11 +68,18 @@ class AccessLogEntry:
         if caller is not None and caller.known:
             self.caller = caller.name
 
+    def cut(self) -> None:
+        """Cut the texts of the client to LONGEST_TEXT: it writes them as long as a body."""
+        if len(self.id) + len(self.path) + len(self.model) + len(self.version) > LONGEST_TEXT:
+            self.id = self.id[:LONGEST_TEXT]
+            self.path = self.path[:LONGEST_TEXT]
+            self.model = self.model[:LONGEST_TEXT]
+            self.version = self.version[:LONGEST_TEXT]
+
     def line(self, epoch_ns: int) -> dict[str, Any]:
         """Return the JSON object of the line.
 
-        Fields that are empty text, except `client`, and unknown counts of tokens are left out. Texts of
-        clients are cut to LONGEST_TEXT.
+        Fields that are empty text, except `client`, and unknown counts of tokens are left out.
         epoch_ns   time.time_ns() - time.monotonic_ns(), to convert monotonic times
         """
         found: dict[str, Any] = {
@@ -82,7 +89,7 @@ class AccessLogEntry:
         }
         for name in ("method", "path", "model", "version", "id", "caller"):
             if text := getattr(self, name):
-                found[name] = text[:LONGEST_TEXT]
+                found[name] = text
         if self.trace:
             found["trace_id"] = self.trace
         found["status"] = self.status
@@ -157,8 +164,7 @@ class AccessLog:
         if len(self._waiting) >= self._most:
             self.dropped += 1
             return
-        if len(entry.id) > LONGEST_TEXT:  # only the id may be as long as a body
-            entry.id = entry.id[:LONGEST_TEXT]
+        entry.cut()
         entry.ended_ns = time.monotonic_ns()
         entry.status = status
         entry.bytes_out = bytes_out

@@ -30,7 +30,9 @@ def grammar_of(structure: Structure) -> str:
     if structure.regex:
         return _compiled(f"{_LARK}/{_in_one_line(structure.regex)}/", "the regular expression")
     if structure.choices:
-        return "root ::= " + " | ".join(map(_literal, structure.choices))
+        grammar = "root ::= " + " | ".join(map(_literal, structure.choices))
+        _check_size(grammar, "the choices")
+        return grammar
     if structure.grammar.lstrip().startswith("%llguidance"):
         return _compiled(structure.grammar, "the grammar")
     _check_depth(structure.grammar)
@@ -96,6 +98,7 @@ def _check_depth(grammar: str) -> None:
 
 
 def _check_size(grammar: str, what: str) -> None:
+    """Raise StructureRefused for a grammar that is too large; `what` is as of `_compiled`."""
     if len(grammar) > MOST_CHARACTERS:
         raise StructureRefused(
             f"{what} makes a grammar of {len(grammar)} characters, at most {MOST_CHARACTERS} are allowed"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import struct
 from io import BytesIO
 from typing import Any
 
+from core_generate.chat.jpeg_scans import TooManyScans, check_scans
 from core_generate.chat.media import image_size
 from PIL import Image, ImageOps
 
@@ -16,11 +16,6 @@ _FORMATS = ("PNG", "JPEG", "WEBP")
 _MOST_RATIO = (
     20  # resizing makes the shorter side as long as the model needs, and the longer side with it
 )
-_MOST_SCANS = 100  # each scan of a progressive JPEG passes over all pixels; ten are usual
-_MOST_SEGMENTS = 10_000  # of a JPEG file, up to the end of its image; hundreds are usual
-# Begin of a segment, or the end of the image. Markers below C0 and those of restarts have no length.
-_MARKER = re.compile(rb"\xff([\xc0-\xcf\xd9-\xfe])")
-_END, _SCAN = b"\xd9", b"\xda"
 
 
 class UnreadableImage(ValueError):
@@ -40,7 +35,10 @@ def read_image(data: bytes, most_pixels: int) -> Any:
     data = _file(data)
     _check_size(_size(data), most_pixels)
     if data[:2] == b"\xff\xd8":
-        _check_scans(data)
+        try:
+            check_scans(data)
+        except TooManyScans as error:
+            raise UnreadableImage(str(error)) from None
     try:
         image = Image.open(BytesIO(data), formats=_FORMATS)
     except Exception:  # Pillow has no common error for damaged files
@@ -77,28 +75,6 @@ def _size(data: bytes) -> tuple[int, int]:
             f"is no PNG, JPEG or WebP file: its {len(data)} bytes begin with {begin}"
         )
     return found
-
-
-def _check_scans(data: bytes) -> None:
-    """Raise UnreadableImage for a JPEG file of more scans or segments than are allowed.
-
-    Only the image counts, as in libjpeg: previews are inside of segments, and videos or further images of a
-    camera follow its end.
-    """
-    scans, at = 0, 2
-    for _ in range(_MOST_SEGMENTS):
-        found = _MARKER.search(data, at)
-        if found is None or found[1] == _END:
-            return
-        at = found.end()
-        if found[1] == _SCAN and (scans := scans + 1) > _MOST_SCANS:
-            raise UnreadableImage(
-                f"is a JPEG file of {scans} scans or more, at most {_MOST_SCANS} are allowed"
-            )
-        at += max(int.from_bytes(data[at : at + 2], "big"), 2)
-    raise UnreadableImage(
-        f"is a JPEG file of {_MOST_SEGMENTS:,} segments or more, fewer are allowed"
-    )
 
 
 def _check_size(size: tuple[int, int], most_pixels: int) -> None:

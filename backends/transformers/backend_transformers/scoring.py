@@ -5,7 +5,7 @@ texts ─► tokens ─► Batcher ─► [ScoringEngine] ─► the model ─�
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,9 @@ from backend_transformers.loading import Loaded
 from backend_transformers.pooling import Pooling
 from backend_transformers.settings import Settings
 from core.errors import invalid
+
+
+_MOST_OF_QUERIES = 64 * 2**20  # characters of a query, counted for each document
 
 
 class EncodedText(NamedTuple):
@@ -50,25 +53,27 @@ class ScoringEngine(Engine):
         )
 
     def embed(self, prompts: Sequence[Prompt]) -> tuple[Any, list[int]]:
-        texts = [
+        texts = self._checked(
             EncodedText(list(each.tokens), [0] * len(each.tokens))
             if each.tokens
             else self._encoded(each.text)
             for each in prompts
-        ]
-        self._check(texts)
+        )
         return self._batcher.rows(texts), [len(each.tokens) for each in texts]
 
     def rank(self, query: str, documents: Sequence[str]) -> tuple[Any, int]:
-        texts = [self._encoded(query, each) for each in documents]
-        self._check(texts)
+        if len(query) * len(documents) > _MOST_OF_QUERIES:  # each pair has it, to be read again
+            raise invalid(
+                f"the query has {len(query)} characters for {len(documents)} documents; at most "
+                f"{_MOST_OF_QUERIES} are accepted in all: send a shorter query, or fewer documents"
+            )
+        texts = self._checked(self._encoded(query, each) for each in documents)
         found = self._batcher.rows(texts)
         return found.reshape(-1)[: len(documents)], sum(len(each.tokens) for each in texts)
 
     def classify(self, texts: Sequence[str]) -> Any:
         """Return the score of each class, FP32[texts, classes], as of `class_scores`. Blocks. Any thread."""
-        encoded = [self._encoded(each) for each in texts]
-        self._check(encoded)
+        encoded = self._checked(self._encoded(each) for each in texts)
         found = self._batcher.rows(encoded)
         return found if len(texts) else np.zeros((0, len(self.labels)), np.float32)
 
@@ -76,7 +81,7 @@ class ScoringEngine(Engine):
         return self._vocabulary.tokenize(text, special)
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        self._check([EncodedText(list(tokens), [])])
+        self._checked([EncodedText(list(tokens), [])])
         return self._vocabulary.detokenize(tokens)
 
     def status(self) -> Status:
@@ -88,8 +93,12 @@ class ScoringEngine(Engine):
     def _encoded(self, text: str, second: str | None = None) -> EncodedText:
         return EncodedText(*self._vocabulary.encode(text, second))
 
-    def _check(self, texts: Sequence[EncodedText]) -> None:
-        """Raise CoreError(INVALID) for a text that is empty or too long, and for an unknown token."""
+    def _checked(self, texts: Iterable[EncodedText]) -> list[EncodedText]:
+        """Return the texts. Each is checked before the next one is encoded.
+
+        Raises CoreError(INVALID) for a text that is empty or too long, and for an unknown token.
+        """
+        found = []
         for i, each in enumerate(texts):
             count = len(each.tokens)
             if not 0 < count <= self._settings.context:
@@ -101,6 +110,8 @@ class ScoringEngine(Engine):
                 raise invalid(
                     f"text {i} has a token outside of the vocabulary, which has 0 to {self._size - 1}"
                 )
+            found.append(each)
+        return found
 
     # on the thread of the batcher -------------------------------------------
 

@@ -219,6 +219,26 @@ def test_a_text_that_is_too_long_is_refused_with_both_numbers(tmp_path, scoring)
         scoring(tmp_path).embed([Prompt("a"), Prompt("a " * 25)])
 
 
+def test_pairs_are_refused_before_all_of_them_are_encoded(tmp_path, scoring, monkeypatch):
+    encoder(tmp_path, "BertForSequenceClassification", num_labels=1)
+    engine, encoded = scoring(tmp_path), []
+    whole = engine._vocabulary.encode
+
+    def counted(*texts):
+        encoded.append(texts)
+        return whole(*texts)
+
+    monkeypatch.setattr(engine._vocabulary, "encode", counted)
+    with pytest.raises(CoreError, match="text 0 has .* tokens, and the model takes 1 to"):
+        engine.rank("a " * 10_000, TEXTS)
+    assert len(encoded) == 1
+
+    # A long word is one token.
+    with pytest.raises(CoreError, match="the query has 67109 characters for 1000 documents"):
+        engine.rank("a" * 67_109, ["b"] * 1000)
+    assert len(encoded) == 1
+
+
 def test_an_error_of_the_model_reaches_its_request_only(tmp_path, scoring):
     encoder(tmp_path, "BertModel")
     engine = scoring(tmp_path)

@@ -20,6 +20,7 @@ from frontends.http.codec.json_text import (
 from frontends.http.codec.parameters import typed
 from frontends.http.index_members import IndexMembers
 from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.names import name_to_load
 from frontends.http.services.metadata import json_answer
 from frontends.shared.v2 import check_entries
 
@@ -47,7 +48,8 @@ async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """
     _refuse_repository(call)
     parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
-    await server.control.repository.load(call.model, parameters)
+    name = await name_to_load(server, call.model)
+    await server.control.repository.load(name, parameters)
     return HttpResponse()
 
 
@@ -62,7 +64,8 @@ async def unload(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     dependents = _parameters(document).get("unload_dependents", False)
     if type(dependents) is not bool:
         raise typed("unload_dependents", "boolean")
-    await server.control.repository.unload(call.model, dependents)
+    name = await name_to_load(server, call.model)
+    await server.control.repository.unload(name, dependents)
     return HttpResponse()
 
 

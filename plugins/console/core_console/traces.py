@@ -20,6 +20,8 @@ _SLOW = 32  # of the slowest
 _SLOW_S = 600.0  # for which a slow trace is kept
 _FAILED = 64
 _CHILDREN = 200  # traces of one request that are shown
+_LONGEST_ID = 1024  # characters of a request's id: it may be as long as a body
+_LONGEST_ERROR = 4096  # characters; an error may contain the id
 
 _opened: dict[int, TraceRing] = {}  # by identity of the options, until the server starts
 
@@ -51,7 +53,10 @@ class TraceRing(TraceExporter):
         return _opened.pop(id(options), None)
 
     def export(self, trace: Trace) -> None:
-        """Keep a finished trace with its children."""
+        """Keep a finished trace with its children. Cut the texts of clients in it."""
+        for each in (trace, *trace.children):
+            each.request_id = each.request_id[:_LONGEST_ID]
+            each.error = each.error[:_LONGEST_ERROR]
         now_ms = time.time_ns() // 1_000_000
         self._last.append((now_ms, trace))
         if _error(trace):

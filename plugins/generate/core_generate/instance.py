@@ -20,11 +20,14 @@ from core.request import InferenceRequest
 from core.similar import did_you_mean
 from core_generate.engine import Prompt
 from core_generate.reading import (
+    GenerateRequest,
+    check_size,
     missing,
     read_generate,
     read_prompt,
     read_speech,
     read_tokens,
+    size_of,
     texts,
 )
 from core_generate.running import Done, GenerationRun
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from core_generate.model import EngineModel
 
 _MOST_THREADS = 32
+_MOST_ON_LOOP = 64 * 1024  # bytes of inputs and parameters that are read on the event loop
 
 Outputs = Mapping[str, Any]
 
@@ -76,12 +80,56 @@ class EngineInstance(core.ModelInstance):
         if task != "generate":
             self._threads.submit(self._compute, batch, self._tasks[task], done)
             return
+        size = sum([size_of(each) for each in request.inputs.values()])
+        if parameters:
+            size += sum([len(each) for each in parameters.values() if type(each) is str])
+        if size > _MOST_ON_LOOP:
+            self._threads.submit(self._begin_large, batch, parameters, done)
+        else:
+            self._start(batch, self._read(request, parameters), done)
+
+    def _begin_large(self, batch: Batch, parameters: Mapping[str, Any] | None, done: Done) -> None:
+        """Read the only request of a batch on a thread of the instance; the event loop then starts it.
+
+        If that raises, the event loop calls `done` with the error.
+        """
+        asked: GenerateRequest | None = None
+        failed: BaseException | None = None
+        try:
+            if batch.requests[0].cancelled:
+                raise cancelled()
+            asked = self._read(batch.requests[0], parameters)
+        except BaseException as raised:
+            failed = raised
+
+        def start() -> None:
+            if asked is None:
+                done(failed)
+                return
+            try:
+                self._start(batch, asked, done)
+            except BaseException as raised:
+                done(raised)
+
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
+            self.loop.call_soon_threadsafe(start)
+
+    def _read(
+        self, request: InferenceRequest, parameters: Mapping[str, Any] | None
+    ) -> GenerateRequest:
+        """Return what a request of the task "generate" asks for. Any thread. Raises CoreError(INVALID)."""
+        check_size(request.inputs, self.model.description.context)
         asked = read_generate(request.inputs, self.model.engine.supports, parameters)
         if asked.stream and not self.model.config.model_transaction_policy.decoupled:
             raise invalid(
                 f"model '{self.model.name}' is not decoupled, so it has one response: set "
                 "model_transaction_policy { decoupled: true } in config.pbtxt for 'stream'"
             )
+        return asked
+
+    def _start(self, batch: Batch, asked: GenerateRequest, done: Done) -> None:
+        """Start the generation of the only request of a batch. Event loop only."""
+        request = batch.requests[0]
         run = GenerationRun(batch, asked, self.model.engine, self.model.measured, self.loop, done)
         report_cost(request, run)
         self.model.measured.running += 1

@@ -15,10 +15,13 @@ from core_generate.engine import Sampling, Structure
 from core_generate.levels import excess_of
 
 INPUT = "sampling_parameters"
+MOST_BYTES = 1024 * 1024  # of the whole JSON
 MOST_STOPS = 256
 MOST_STOP_CHARACTERS = 4096  # of all stop strings together
+MOST_STOP_TOKENS = 1024
 MOST_BIASES = 65536
 MOST_LOGPROBS = 1000
+_MOST_SHOWN = 80  # characters of a wrong value, in an error
 
 Read = Callable[[str, Any], Any]
 
@@ -42,8 +45,10 @@ def read_sampling(text: bytes) -> SamplingRequest:
     """Return what a JSON object asks for. An empty text and fields that are null ask for nothing.
 
     Raises CoreError(INVALID), which names the field, for an unknown field or a wrong value, and for a text
-    that is no JSON object.
+    that is no JSON object, or longer than MOST_BYTES.
     """
+    if len(text) > MOST_BYTES:
+        raise invalid(f"{INPUT} has {len(text)} bytes, at most {MOST_BYTES} are accepted")
     if not text.strip():
         return SamplingRequest()
     try:
@@ -96,8 +101,8 @@ def _read(document: Mapping[str, Any]) -> SamplingRequest:
 
 def _wrong(name: str, found: object, expected: str) -> CoreError:
     shown = str(found)
-    if len(shown) > 80:
-        shown = f"{shown[:77]}..."
+    if len(shown) > _MOST_SHOWN:
+        shown = f"{shown[: _MOST_SHOWN - 3]}..."
     return invalid(f"{INPUT}: '{name}' is {shown}, it must be {expected}")
 
 
@@ -155,6 +160,9 @@ def _whole(low: int, high: int | None = None) -> Read:
 
 
 def _quoted(value: Any) -> str:
+    """Return a value as an error shows it; `_wrong` cuts it, so that the rest of a long list is left out."""
+    if type(value) is list:
+        value = value[:_MOST_SHOWN]
     return f"'{value}'" if type(value) is str else json.dumps(value)
 
 
@@ -175,7 +183,7 @@ def _text(name: str, value: Any) -> str:
 def _stops(name: str, value: Any) -> tuple[str, ...]:
     strings = [value] if type(value) is str else value
     if type(strings) is not list or not all(type(each) is str and each for each in strings):
-        raise _wrong(name, json.dumps(value), "a text that is not empty, or a list of such texts")
+        raise _wrong(name, _quoted(value), "a text that is not empty, or a list of such texts")
     if len(strings) > MOST_STOPS or sum(map(len, strings)) > MOST_STOP_CHARACTERS:
         raise _wrong(
             name,
@@ -189,7 +197,9 @@ def _tokens(name: str, value: Any) -> tuple[int, ...]:
     if type(value) is not list or not all(
         type(each) is int and 0 <= each < 2**31 for each in value
     ):
-        raise _wrong(name, json.dumps(value), "a list of tokens, whole numbers of at least 0")
+        raise _wrong(name, _quoted(value), "a list of tokens, whole numbers of at least 0")
+    if len(value) > MOST_STOP_TOKENS:
+        raise _wrong(name, f"{len(value)} tokens", f"at most {MOST_STOP_TOKENS} tokens")
     return tuple(value)
 
 
@@ -254,7 +264,7 @@ def _grammar(name: str, value: Any) -> str:
 
 def _choices(name: str, value: Any) -> tuple[str, ...]:
     if type(value) is not list or not value or not all(type(each) is str for each in value):
-        raise _wrong(name, json.dumps(value), "a list of texts with at least one")
+        raise _wrong(name, _quoted(value), "a list of texts with at least one")
     return tuple(value)
 
 

@@ -128,6 +128,20 @@ def test_a_part_that_does_not_fit_is_refused(name, form, dtype, data, text):
     assert text in refused.value.message
 
 
+@pytest.mark.parametrize("text", ['[%s"%s"]', '[[%s"%s"]]', '[[%s1],"%s"]', '[%s["%s"]]'])
+def test_a_long_text_among_numbers_takes_no_memory_for_each_of_them(text):
+    line = b'{"data":%s}' % (text % ("1," * 2000, "a" * 2000)).encode()
+    origin, model = Origin("a.jsonl", "", ".jsonl", ""), signature(dtypes.FP32, -1)
+
+    tracemalloc.start()
+    with pytest.raises(CoreError, match="input 'data' of FP32 got"):
+        request_in(line, origin, model)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert most < 1 << 20  # an array of texts would be 16 MB
+
+
 def test_texts_of_numpy_become_utf_8():
     found = fitted(InputSpec("data", dtypes.BYTES, (2,)), False, np.array(["größe", ""]))
 

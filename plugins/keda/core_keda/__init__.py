@@ -1,6 +1,7 @@
 """KEDA's external scaler on the gRPC port: Kubernetes scales servers by their own signals.
 
 trigger.py   the metadata of a trigger
+looks.py     the metrics, collected once for all who ask
 signal.py    the value that it names, from the metrics
 scaler.py    the gRPC methods
 """

@@ -1,6 +1,6 @@
 """Scaler: KEDA's external scaler, answered by the server that it scales.
 
-KEDA's operator ─► gRPC port ─► [Scaler] ─► Trigger ─► metrics of the server
+KEDA's operator ─► gRPC port ─► [Scaler] ─► Trigger ─► Looks ─► metrics of the server
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
-from core.errors import invalid
+from core.errors import Exhausted, invalid
 from core_keda import messages
+from core_keda.looks import Families, Looks
 from core_keda.signal import value_of
 from core_keda.trigger import Trigger
 from frontends.grpc.call import GrpcCall
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _PATH = "/externalscaler.ExternalScaler/"
 _CATEGORY = "metrics"
 _EVERY_S = 1.0
+MOST_STREAMS = 256  # open ones of a server; KEDA opens one for each trigger
 
 
 class Scaler:
@@ -34,8 +36,9 @@ class Scaler:
     """
 
     def __init__(self, server: InferenceServer, every_s: float = _EVERY_S):
-        self._server = server
+        self._looks = Looks(server.control.health.metrics)
         self._every_s = every_s
+        self._streams = 0  # open
 
     def methods(self) -> tuple[Method, ...]:
         """Return the methods of the service. All of them only read, like a scrape of the metrics."""
@@ -59,16 +62,26 @@ class Scaler:
         self, requests: AsyncIterator[bytes], call: GrpcCall
     ) -> AsyncGenerator[bytes, None]:
         """Send whether the trigger is active: at once, then after each change, until the client ends it."""
-        first = await anext(requests, None)
-        if first is None:
-            raise invalid("StreamIsActive has no request; send one ScaledObjectRef")
-        trigger = _trigger(decode(messages.ScaledObjectRef, first))
-        sent: bool | None = None
-        while True:
-            if (now := await self._active(trigger)) != sent:
-                sent = now
-                yield messages.IsActiveResponse(result=now).SerializeToString()
-            await asyncio.sleep(self._every_s)
+        if self._streams >= MOST_STREAMS:
+            raise Exhausted(
+                f"{MOST_STREAMS} streams of StreamIsActive are open, which is the most; use one for each "
+                "trigger, or IsActive",
+                retry_after_s=self._every_s,
+            )
+        self._streams += 1
+        try:
+            first = await anext(requests, None)
+            if first is None:
+                raise invalid("StreamIsActive has no request; send one ScaledObjectRef")
+            trigger = _trigger(decode(messages.ScaledObjectRef, first))
+            sent: bool | None = None
+            while True:
+                if (now := await self._active(trigger)) != sent:
+                    sent = now
+                    yield messages.IsActiveResponse(result=now).SerializeToString()
+                await asyncio.sleep(self._every_s)
+        finally:
+            self._streams -= 1
 
     async def metric_spec(
         self, reference: messages.ScaledObjectRef
@@ -85,7 +98,7 @@ class Scaler:
     async def metrics(self, request: messages.GetMetricsRequest) -> messages.GetMetricsResponse:
         """Return the value of the trigger's metric now."""
         trigger = _trigger(request.scaledObjectRef)
-        found = await self._value(trigger)
+        found = value_of(trigger, await self._looks.families())
         value = messages.MetricValue(
             metricName=request.metricName or trigger.metric_name,
             metricValue=math.ceil(found),
@@ -93,14 +106,14 @@ class Scaler:
         )
         return messages.GetMetricsResponse(metricValues=[value])
 
-    async def _value(self, trigger: Trigger) -> float:
-        return value_of(trigger, await self._server.control.health.metrics())
-
     async def _active(self, trigger: Trigger) -> bool:
-        families = await self._server.control.health.metrics()
-        if value_of(trigger, families) > trigger.activation:
-            return True
-        return value_of(Trigger(trigger.model, "in_flight"), families) > trigger.activation
+        return _is_active(trigger, await self._looks.families())
+
+
+def _is_active(trigger: Trigger, families: Families) -> bool:
+    """Return whether the signal, or the number of requests in flight, is above the activation."""
+    signals = (trigger, Trigger(trigger.model, "in_flight"))
+    return any(value_of(each, families) > trigger.activation for each in signals)
 
 
 def _trigger(reference: messages.ScaledObjectRef) -> Trigger:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from core.config import InputSpec, Signature
+from core.config import Signature
 from core.dtypes import BYTES
 from core.errors import invalid
 from core.request import InferenceRequest
@@ -26,6 +25,7 @@ from core.tensor import Tensor
 from frontend_openai.engine_info import GENERATE, EngineInfo
 from frontend_openai.errors import FieldError, wrong
 from frontend_openai.guides import GUIDE, GUIDE_TYPE, GUIDES, guide_of
+from frontend_openai.request_parts import copy_of, element, shape_of
 from frontend_openai.sampling import SamplingFields
 
 TEXT, TOKENS, IMAGES, AUDIO = "text_input", "prompt_token_ids", "image", "audio"
@@ -46,6 +46,7 @@ _ABILITIES = {
 _ALWAYS = {"max_tokens", "stop"}  # every engine has them
 # Field → other names of its input.
 _INPUTS = {"stop": ("stop", "stop_words"), "seed": ("seed", "random_seed")}
+_MOST_SUFFIX = 128 * 1024  # characters: each choice has its own copy
 _MOST_TOKENS = 16  # for a model that needs a number: Triton's default
 # Inputs of fields, which a model may need: clients then send them.
 _FIELD_INPUTS = {
@@ -156,6 +157,10 @@ class TextModel:
         self._check_files(prompt.audio, AUDIO, "sound")
         if prompt.suffix and not (self.info.is_engine and self.able("suffix")):
             raise self._unable("suffix")
+        if prompt.suffix and len(prompt.suffix) > _MOST_SUFFIX:
+            raise wrong(
+                "suffix", f"{len(prompt.suffix)} characters; at most {_MOST_SUFFIX} are accepted"
+            )
         if prompt.suffix and prompt.tokens:
             raise wrong("suffix", "it follows a prompt of text, and this prompt has tokens")
 
@@ -191,12 +196,20 @@ class TextModel:
     def requests(
         self, prompt: Prompt, samplings: Iterable[SamplingFields], asked: Asked
     ) -> list[InferenceRequest]:
-        """Return a request for each choice; `check` has accepted all. They share the bytes of the prompt."""
+        """Return a request for each choice; `check` has accepted all. They share the bytes of the prompt.
+
+        Choices that follow each other with the same object in `samplings` also share its bytes.
+        """
         found: list[InferenceRequest] = []
         of_prompt: dict[str, Tensor] = {}
+        before: SamplingFields | None = None
         for sampling in samplings:
             of_prompt = of_prompt or self._of_prompt(prompt)
-            found.append(self._request(of_prompt, prompt.suffix, sampling, asked))
+            if sampling is before:
+                found.append(copy_of(found[-1]))
+            else:
+                found.append(self._request(of_prompt, prompt.suffix, sampling, asked))
+            before = sampling
         return found
 
     def _of_prompt(self, prompt: Prompt) -> dict[str, Tensor]:
@@ -289,11 +302,11 @@ class TextModel:
         """Return an input of one value or a list. Raises FieldError if it does not fit."""
         spec = self._inputs[name]
         values = value if isinstance(value, list | tuple) else [value]
-        shape = _shape(spec, len(values))
+        shape = shape_of(spec, len(values))
         if self.signature.max_batch_size > 0 and not spec.shape_tensor:
             shape = (1, *shape)
         if spec.dtype is BYTES:
-            return Tensor(name, BYTES, shape, raw=b"".join(map(_element, values)))
+            return Tensor(name, BYTES, shape, raw=b"".join(map(element, values)))
         try:
             array = np.array(values, dtype=spec.dtype.numpy).reshape(shape)
         except (ValueError, OverflowError, TypeError) as error:
@@ -319,19 +332,3 @@ def _one_text(signature: Signature, kind: str, usual: str, specs: Mapping[str, A
         f"model '{signature.name}' has no text for these routes: expected one BYTES {kind} named {usual}, or "
         f"only one of any name; it has {', '.join(found) or 'none'}"
     )
-
-
-def _shape(spec: InputSpec, count: int) -> tuple[int, ...]:
-    """Return the shape of `count` values; the last open dimension takes them all."""
-    open_dims = [at for at, size in enumerate(spec.dims) if size < 0]
-    if not open_dims:
-        return spec.dims
-    return tuple(
-        size if size >= 0 else (count if at == open_dims[-1] else 1)
-        for at, size in enumerate(spec.dims)
-    )
-
-
-def _element(value: bytes | str) -> bytes:
-    data = value.encode() if isinstance(value, str) else value
-    return struct.pack("<I", len(data)) + data

@@ -13,7 +13,7 @@ import orjson
 from core_generate.errors import PromptTooLong, StructureRefused
 
 from core.errors import CoreError, Kind
-from frontends.http.errors import error_answer
+from frontends.http.errors import LONGEST_TEXT, error_answer
 from frontends.http.message import HttpResponse
 
 _TYPES = {
@@ -22,6 +22,7 @@ _TYPES = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
+_LONGEST_PARAM = 300  # characters
 _CODES = {404: "not_found", 429: "rate_limit_exceeded"}
 
 
@@ -90,12 +91,24 @@ def _members(
     status: int, text: str, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return {"message": text, "type": kind, "param": param, "code": code or _CODES.get(status)}
+    if param is not None and len(param) > _LONGEST_PARAM:
+        param = f"{param[:_LONGEST_PARAM]}…"
+    return {
+        "message": shortened(text),
+        "type": kind,
+        "param": param,
+        "code": code or _CODES.get(status),
+    }
+
+
+def shortened(text: str) -> str:
+    """Return the text of an error; a very long one is cut, since clients choose some names."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} [...]"
 
 
 def encodable_error(error: CoreError) -> CoreError:
-    """Return an error whose message has no lone surrogate, such as a model's text may have."""
-    message = error.message.encode("utf-8", "backslashreplace").decode()
+    """Return an error whose message is short and has no lone surrogate, such as a model's text may have."""
+    message = shortened(error.message).encode("utf-8", "backslashreplace").decode()
     return error if message == error.message else CoreError(error.kind, message)
 
 

@@ -19,7 +19,7 @@ from frontend_openai.answers import AnswerEvents, WholeAnswer
 from frontend_openai.chat_choice import Parser
 from frontend_openai.conversation import prepared, prompt_of, sampling_of
 from frontend_openai.document import read_object
-from frontend_openai.errors import encodable, wrong
+from frontend_openai.errors import encodable_error, wrong
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
@@ -136,8 +136,7 @@ def _check_budget(request: ChatRequest, model: TextModel) -> None:
 def message_refusal(error: CoreError) -> HttpResponse:
     """Return the response for an error, in Anthropic's form."""
     answer = error_answer(error)
-    found = error_document(error)
-    answer.body = orjson.dumps({**found, "error": encodable(found["error"])})
+    answer.body = orjson.dumps(error_document(encodable_error(error)))
     return answer
 
 

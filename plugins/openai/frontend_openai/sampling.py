@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from core_generate.chat import Tools, read_structured_outputs, with_answer
-from core_generate.sampling import MOST_STOP_CHARACTERS
+from core_generate.sampling import MOST_BYTES, MOST_STOP_CHARACTERS, MOST_STOP_TOKENS
 
 from frontend_openai.document import Document
 from frontend_openai.errors import wrong
@@ -18,6 +19,7 @@ MOST_CHOICES = 128  # of one request
 MOST_TOKENS = 2**31 - 1
 MOST_STOPS = 16
 _MOST_BIASES = 1024
+_MOST_STRUCTURE = MOST_BYTES - 128 * 1024  # leaves room for the other fields
 _COMPLETION_TOKENS = 16  # OpenAI's default
 
 
@@ -107,6 +109,8 @@ def _check(name: str, value: Any, source: str) -> None:
     """Raise FieldError for a value that engines refuse."""
     if name == "top_p" and not value:
         raise wrong(source, "0 leaves no token; expected a number above 0 to 1")
+    if name == "structured_outputs" and (size := len(orjson.dumps(value))) > _MOST_STRUCTURE:
+        raise wrong(source, f"its JSON has {size} bytes; at most {_MOST_STRUCTURE} are accepted")
     if name != "stop":
         return
     if "" in value:
@@ -147,6 +151,8 @@ def _read_tokens(document: Document, name: str) -> list[int] | None:
     found = document.take(name)
     if found is not None and not is_tokens(found):
         raise wrong(name, "expected a list of tokens, which are numbers from 0 on")
+    if found and len(found) > MOST_STOP_TOKENS:
+        raise wrong(name, f"{len(found)} tokens; at most {MOST_STOP_TOKENS} are accepted")
     return found or None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from core.errors import invalid
+from core.errors import Exhausted, invalid
 from core_orca import messages
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.method import StreamMethod
@@ -19,6 +19,7 @@ from frontends.shared.load_reports import LoadReports
 _PATH = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics"
 _LEAST_S = 0.25  # between two reports of a stream: reports are renewed no faster
 _DEFAULT_S = 1.0
+MOST_STREAMS = 1024  # open ones of a server: one for each client that balances
 
 
 class BinaryReports:
@@ -28,6 +29,7 @@ class BinaryReports:
         self._reports = reports
         self._read: object = None  # what was serialized last
         self._serialized = b""
+        self._streams = 0  # open
 
     def latest(self) -> bytes:
         """Return the report as a serialized OrcaLoadReport, at most 0.25 seconds old."""
@@ -46,13 +48,21 @@ class BinaryReports:
         self, requests: AsyncIterator[bytes], call: GrpcCall
     ) -> AsyncGenerator[bytes, None]:
         """Send a report at once, then one per interval, until the client ends the call."""
-        first = await anext(requests, None)
-        if first is None:
-            raise invalid("StreamCoreMetrics has no request; send one OrcaLoadReportRequest")
-        interval = decode(messages.OrcaLoadReportRequest, first).report_interval
-        every_s = interval.seconds + interval.nanos / 1e9
-        if every_s == 0:
-            every_s = _DEFAULT_S
-        while True:
-            yield self.latest()
-            await asyncio.sleep(max(_LEAST_S, every_s))
+        if self._streams >= MOST_STREAMS:
+            raise Exhausted(
+                f"{MOST_STREAMS} streams of load reports are open, which is the most; use one for each "
+                "client, or --orca-trailers",
+                retry_after_s=_DEFAULT_S,
+            )
+        self._streams += 1
+        try:
+            first = await anext(requests, None)
+            if first is None:
+                raise invalid("StreamCoreMetrics has no request; send one OrcaLoadReportRequest")
+            interval = decode(messages.OrcaLoadReportRequest, first).report_interval
+            every_s = (interval.seconds + interval.nanos / 1e9) or _DEFAULT_S
+            while True:
+                yield self.latest()
+                await asyncio.sleep(max(_LEAST_S, every_s))
+        finally:
+            self._streams -= 1

@@ -1,5 +1,6 @@
 """Load reports as gRPC's clients read them: in trailers, and as a stream."""
 
+import asyncio
 import base64
 import socket
 import struct
@@ -9,12 +10,14 @@ import grpc
 import pytest
 from balancing import Timed, request, serving
 from core_orca import messages
+from core_orca.reports import MOST_STREAMS, BinaryReports
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, StreamEnded, StreamReset
 
 import core
-from core.errors import CoreError
+from core.errors import CoreError, Kind
+from frontends.shared.load_reports import LoadReports
 
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 STREAM = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics"
@@ -155,6 +158,27 @@ def test_a_stream_is_no_faster_than_reports_are_renewed(channel):
     stream.cancel()
 
     assert time.monotonic() - begin > 0.45
+
+
+def test_a_server_has_a_bounded_number_of_streams():
+    async def asked():
+        yield messages.OrcaLoadReportRequest().SerializeToString()
+
+    async def run():
+        stream = BinaryReports(LoadReports(list)).method().function
+        streams = [stream(asked(), None) for _ in range(MOST_STREAMS)]
+        for each in streams:
+            await anext(each)
+        with pytest.raises(CoreError, match="streams of load reports are open") as error:
+            await anext(stream(asked(), None))
+        await streams.pop().aclose()
+        streams.append(stream(asked(), None))
+        await anext(streams[-1])
+        for each in streams:
+            await each.aclose()
+        return error.value.kind
+
+    assert asyncio.run(run()) is Kind.EXHAUSTED
 
 
 def test_a_stream_without_a_request_is_refused(channel):

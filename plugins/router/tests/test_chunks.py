@@ -1,9 +1,14 @@
 """The end of a body in chunks, however it is cut into pieces, and what the body says."""
 
 import json
+import random
+import sys
+import time
 
 import pytest
-from core_router.http.chunks import BadChunk, ChunkScanner, without_chunks
+from core_router.http.body import IncomingBody
+from core_router.http.chunks import MOST_CHUNKS, BadChunk, ChunkScanner, without_chunks
+from core_router.http.heads import request_head
 from core_router.http.sequence_parameters import model_in, names_sequence, sequence_of
 from routing.requests import ask, inputs, outputs
 
@@ -43,11 +48,82 @@ def test_a_body_without_its_last_chunk_is_not_done():
         b"1" * 16 + b"\r\n",
         b"0\r\nTrailer: 1\n\r\n",
         b"1;" + b"x" * 5000,
+        b"1;x\0\r\n",
+        b"1;x\x7f\r\n",
+        b"1;\r\r\n",
+        b"1 x\r\n",
+        b"1\r\nx\n0",
     ],
 )
 def test_other_bytes_are_refused(data):
     with pytest.raises(BadChunk):
         ChunkScanner().feed(data, 0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_chunk_may_have_spaces_and_extensions(size):
+    line = b'00000000000000f \t;name="value"\t; other=\xff\r\n'
+    data = line + b"\r\n;0123456789ab\r\n0;end\r\n\r\n"
+
+    assert end_of([data[at : at + size] for at in range(0, len(data), size)]) == (len(data), True)
+    assert without_chunks(data) == b"\r\n;0123456789ab"
+
+
+def test_the_chunks_of_a_request_have_a_bound():
+    scanner = ChunkScanner(3)
+    scanner.feed(b"1\r\nx\r\n1\r\ny\r", 0)
+    scanner.feed(b"\n1;z\r", 0)
+    scanner.feed(b"\nx\r\n", 0)
+
+    with pytest.raises(BadChunk, match="more than 3 chunks"):
+        scanner.feed(b"1\r\n", 0)
+    last = ChunkScanner(1)
+    last.feed(b"1\r\nx\r\n0\r\n\r\n", 0)
+    assert last.done
+
+
+def test_a_request_of_too_many_chunks_is_refused_and_a_response_passes(router, raw):
+    head = b"POST /v2/models/who/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    client = raw(router.port)
+    client.send(head + b"1\r\n \r\n" * (MOST_CHUNKS + 1))
+
+    status, fields, body = client.receive()
+    assert (status, fields["connection"]) == (400, "close")
+    assert b"more than 65536 chunks" in body
+    assert end_of([b"1\r\n \r\n" * (MOST_CHUNKS + 1) + b"0\r\n\r\n"])[1]
+
+
+@pytest.mark.parametrize("line", [b"1\r\n", b"1;\r\n", b"1 ;a\r\n"])
+def test_many_chunks_take_no_time(line):
+    body = (line + b"x\r\n") * MOST_CHUNKS + b"0\r\n\r\n"
+    began_s = time.thread_time()
+
+    assert ChunkScanner(MOST_CHUNKS).feed(body, 0) == len(body)
+    assert len(without_chunks(body)) == MOST_CHUNKS
+    assert time.thread_time() - began_s < 0.1
+
+
+def test_small_pieces_of_a_body_take_no_more_memory_than_their_bytes():
+    class Router:
+        kept_bytes = 0
+
+        class limits:
+            kept_bytes = 1 << 30
+
+    draw, size = random.Random(2), 200_000
+    head = request_head(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size)
+    data = draw.randbytes(size)
+    body, at = IncomingBody(Router, head, 1 << 20), 0
+    while at < size:
+        step = draw.choice([1, 1, 1, 2, 3, 5000, 70_000])
+        body.take(data[at : at + step], 0)
+        at += step
+        objects = [*body._pieces[1:], body._small]
+        assert sum(map(sys.getsizeof, objects)) < 1.3 * at + 1000
+
+    assert body.message == head.passed_on + data
+    body.release()
+    assert Router.kept_bytes == 0
 
 
 def in_chunks(body, size):

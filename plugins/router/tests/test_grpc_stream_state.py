@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from core_router.grpc import infer_stream
 from core_router.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
 from routing.grpc_servers import request
 from routing.opened_streams import Opened, answers, asks, packed, router_of
@@ -62,16 +61,28 @@ def test_a_message_larger_than_what_may_wait_is_read_alone(open_stream):
     assert found.waiting() == ["1"] and found.router.kept_bytes == 0
 
 
-def test_the_client_waits_while_many_small_requests_wait(open_stream, monkeypatch):
-    monkeypatch.setattr(infer_stream, "_MOST_TURNS", 10)
+def test_the_client_waits_while_many_small_requests_wait(open_stream):
+    """A request takes more memory than its bytes."""
     found = open_stream()
-    found.send(*[asks(each) for each in range(10)])
+    found.send(*[asks(each) for each in range(12_000)])
     found.stream.may_read()
     assert found.client.reads == 0
 
-    found.answer(answers(0))
+    found.answer(*[answers(each) for each in range(1000)])
 
-    assert found.client.reads == 1
+    assert found.client.reads > 0
+
+
+def test_each_request_that_waits_counts_more_than_its_bytes(open_stream):
+    found = open_stream(kept_bytes=60_000)
+    found.send(*[asks(each) for each in range(100)])
+    assert found.router.kept_bytes > 100 * 300
+    found.answer(*[answers(each) for each in range(100)])
+    assert found.router.kept_bytes == 0
+
+    found.send(*[asks(each) for each in range(200)])
+
+    assert found.client.status == RESOURCE_EXHAUSTED and found.router.kept_bytes == 0
 
 
 def test_the_client_goes_on_when_requests_wait_for_no_turn_any_more(open_stream):
@@ -97,14 +108,14 @@ def test_a_stream_ends_that_brings_the_router_above_its_bound():
 
 
 def test_responses_that_wait_for_their_turn_count_too(open_stream):
-    found = open_stream("m", "n", kept_bytes=1000)
+    found = open_stream("m", "n", kept_bytes=10_000)
     found.send(asks(1), asks(2, model="n"))
 
-    found.answer(answers(2, 500, model="n"), at=1)
+    found.answer(answers(2, 5000, model="n"), at=1)
     assert found.client.status is None and not found.client.sent
 
     found.send(asks(3, model="n"))
-    found.answer(answers(3, 500, model="n"), at=1)
+    found.answer(answers(3, 5000, model="n"), at=1)
     assert found.client.status == RESOURCE_EXHAUSTED and found.router.kept_bytes == 0
 
 
@@ -161,10 +172,10 @@ def test_a_stream_ends_if_the_look_at_the_servers_fails(open_stream):
 
 
 def test_what_follows_the_end_of_a_stream_in_the_same_bytes_is_not_processed(open_stream):
-    found = open_stream("m", "n", kept_bytes=1000)
+    found = open_stream("m", "n", kept_bytes=10_000)
     found.send(asks(1), asks(2, model="n"), asks(3, model="n"))
 
-    found.answer(answers(2, 1000, model="n"), answers(3, model="n"), at=1)
+    found.answer(answers(2, 10_000, model="n"), answers(3, model="n"), at=1)
 
     assert found.client.status == RESOURCE_EXHAUSTED and not found.client.sent
     assert [each.in_flight for each in found.router.table.servers.values()] == [0, 0]

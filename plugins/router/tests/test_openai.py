@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 from core_router.combined import merged_list
-from core_router.http.sequence_parameters import model_in
 from routing.requests import ask, until
 from routing.running import said
 
@@ -84,12 +83,6 @@ def test_a_body_for_which_there_is_no_room_now_may_be_sent_again(two):
 
     assert reply.status == 503
     assert "--kept-bytes=1000000" in reply.json["error"]
-
-
-def test_the_model_of_a_body_with_millions_of_lists_is_not_read():
-    many = b'{"model": "a", "x": [' + b"[]," * 1_000_001 + b"0]}"
-
-    assert (model_in(b'{"model": "a"}'), model_in(many)) == ("a", "")
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,7 @@ class Reader:
             raise self._wrong(path, value, 'an object such as {"1": {"max_queue_size": 10}}')
         found = {}
         for key, each in value.items():
-            number = int(key) if str(key).isascii() and str(key).isdigit() else 0
-            if not 1 <= number <= _MOST_LEVELS:
+            if (number := _level(key)) is None:
                 expected = f"has the key {_shown(key)}, expected a level from 1 to {_MOST_LEVELS}"
                 raise invalid(f"{self._root}: {path} {expected}")
             place = f"{path}.{number}"
@@ -177,6 +176,16 @@ class Reader:
         return invalid(
             f"{self._root}{named} has no field {_shown(name)}{near}; its fields: {', '.join(known)}"
         )
+
+
+def _level(key: Any) -> int | None:
+    """Return the priority level that a key names; None for another key."""
+    # Python refuses to convert thousands of digits.
+    text = str(key) if type(key) is int else key
+    if not isinstance(text, str) or len(text) > len(str(_MOST_LEVELS)):
+        return None
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    return number if 1 <= number <= _MOST_LEVELS else None
 
 
 def _is_repeated(field: Any) -> bool:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 MOST_CONTEXT_BYTES = 8 * 2**20
 """Most bytes of a context, counted for each example: every example gets a copy of it."""
 
+MOST_CONTEXT_FEATURES = 100_000
+"""Most features of a context, counted for each example. A feature without values has hardly any bytes."""
+
+BYTES_PER_COPY = 64
+"""Of a feature of a context for one example: joining them takes as long as reading so many bytes."""
+
 
 def parsed_by_model(signature: Signature, features: Collection[str]) -> InputSpec | None:
     """Return the input that takes serialized examples; None if features are inputs of their names.

@@ -1,5 +1,6 @@
 """Examples as the server reads them: one by one, or as a table if they differ in their floats only."""
 
+import asyncio
 from types import SimpleNamespace
 
 import numpy as np
@@ -139,6 +140,26 @@ def test_examples_with_another_feature_than_those_known_are_no_table(row):
         assert module.columns_of(encoded, {"a"}) is None
     found = [module.columns_of(encoded, {"a", "b"}) for module in (uniform, aligned)]
     assert any(each is not None and each.keys() == {"a", "b"} for each in found)
+
+
+def test_examples_are_read_once_for_each_signature(monkeypatch):
+    whole, signatures = reading.inputs_of, []
+
+    def counted(given, signature):
+        signatures.append(signature)
+        return whole(given, signature)
+
+    monkeypatch.setattr(reading, "inputs_of", counted)
+    encoded = messages.EncodedExampleList(examples=[features(a=[1.0]).SerializeToString()])
+    found = reading.Examples(messages.EncodedInput(example_list=encoded), 1, tasks=3)
+    one, other = signature_of(a=(dtypes.FP32, (1,))), signature_of(a=(dtypes.FP64, (1,)))
+
+    for signature in (one, other, one):
+        array = asyncio.run(found.inputs_of(signature))["a"].array
+        assert array.tolist() == [[1]]
+        array += 1  # as a model may do, which no other task notices
+
+    assert signatures == [one, other]
 
 
 def test_an_unknown_feature_among_floats_is_named_with_the_inputs():

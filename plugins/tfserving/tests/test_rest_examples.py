@@ -67,6 +67,15 @@ def test_a_large_context_is_not_repeated_for_many_examples(rest, feature, exampl
     assert "'context' is too large for so many examples" in answer["error"]
 
 
+def test_many_features_of_a_context_are_not_repeated_for_many_examples(rest):
+    document = {"context": {str(number): "" for number in range(300)}, "examples": [{}] * 1000}
+
+    status, answer = rest.post("/v1/models/parser:classify", document)
+
+    assert status == 400
+    assert "300 features for 1000 examples; at most 100000 are accepted" in answer["error"]
+
+
 def test_numbers_of_64_bits_without_a_sign_stay_exact():
     spec = InputSpec("x", dtypes.UINT64, (-1,))
 

@@ -216,6 +216,30 @@ def test_multi_inference_answers_each_task(call):
     assert (first.model_spec.name, second.model_spec.name) == ("scores", "total")
 
 
+def test_very_many_tasks_are_refused(call):
+    task = messages.InferenceTask(model_spec=spec("total"))
+    request = messages.MultiInferenceRequest(tasks=[task] * 101, input=examples(features(x=[0.5])))
+
+    with pytest.raises(grpc.RpcError) as error:
+        call("MultiInference", request, "MultiInferenceResponse")
+
+    assert "the request has 101 tasks; at most 100 are accepted" in error.value.details()
+
+
+def test_many_features_of_a_context_are_not_repeated_for_many_examples(call):
+    context = messages.Example()
+    for number in range(101):
+        context.features.feature[str(number)].SetInParent()
+    found = messages.ExampleListWithContext(examples=[messages.Example()] * 1000, context=context)
+    given_examples = messages.Input(example_list_with_context=found)
+    request = messages.RegressionRequest(model_spec=spec("total"), input=given_examples)
+
+    with pytest.raises(grpc.RpcError) as error:
+        call("Regress", request, "RegressionResponse")
+
+    assert "101 features for 1000 examples; at most 100000 are" in error.value.details()
+
+
 @pytest.mark.parametrize(
     ("given_examples", "text"),
     [

@@ -100,6 +100,7 @@ def test_fewer_values_repeat_the_last_one():
         (tensor(dtypes.BYTES, [1], tensor_content=b"a"), "send them in string_val"),
         (tensor(dtypes.FP32, [MOST_REPEATED_BYTES], float_val=[1]), "needs all of them"),
         (tensor(dtypes.FP32, [2**40, 2**40], float_val=[1]), "needs all of them"),
+        (tensor(dtypes.BYTES, [2**16], string_val=[b"a" * 2**10]), "needs all of them"),
     ],
 )
 def test_a_wrong_tensor_is_refused(proto, text):
@@ -140,6 +141,9 @@ def test_bytes_that_are_no_numbers_are_refused(field, dtype, packed):
         (tensor(dtypes.FP32, [2, 3], float_val=range(6)), 24),
         (tensor(dtypes.FP32, [1000], float_val=[1]), 4000),
         (tensor(dtypes.BYTES, [1000], string_val=[b"a"]), 8000),
+        (tensor(dtypes.BYTES, [1000], string_val=[b"a" * 20_000, b"b" * 96]), 100_000),
+        (tensor(dtypes.BYTES, [2], string_val=[b"a" * 20_000] * 2), 16),
+        (tensor(dtypes.BYTES, [2**20], string_val=[b"a" * 2**10]), MOST_REPEATED_BYTES),
         (tensor(dtypes.FP32, [1], tensor_content=b"abcd"), 0),
         (tensor(dtypes.FP32, [2**40], float_val=[1]), MOST_REPEATED_BYTES),
         (tensor(dtypes.FP32, [-1], float_val=[1]), 0),

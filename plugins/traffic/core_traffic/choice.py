@@ -20,6 +20,7 @@ from core_traffic.settings import Traffic
 MOST_SEQUENCES = 100_000  # of a model, that are remembered
 _MOST_FORGOTTEN = 100  # sequences, by one request
 _LEAST_IDLE_S = 60.0  # a sequence is remembered for at least this time after its last request
+_LONGEST_ID = 64  # characters; of a longer id, its digest is remembered
 
 
 class Choice:
@@ -87,8 +88,8 @@ class Sequences:
     def __init__(self, idle_s: Callable[[], float], clock: Callable[[], float] = time.monotonic):
         self._idle_s = idle_s
         self._clock = clock
-        # Correlation id → (version, time of its last request), in the order of these times.
-        self._begun: OrderedDict[int | str, tuple[int, float]] = OrderedDict()
+        # `_key` of a sequence → (version, time of its last request), in the order of these times.
+        self._begun: OrderedDict[int | str | bytes, tuple[int, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._begun)
@@ -106,12 +107,13 @@ class Sequences:
         """
         now = self._clock()
         self._forget(now)
-        begun = self._begun.pop(request.correlation_id, None)
+        key = _key(request.correlation_id)
+        begun = self._begun.pop(key, None)
         starts = bool(request.flags & SEQUENCE_START)
         goes_on = begun is not None and not starts and begun[0] in versions
         number = begun[0] if goes_on and begun is not None else choose(request)
         if number is not None and (starts or goes_on) and not request.flags & SEQUENCE_END:
-            self._begun[request.correlation_id] = (number, now)
+            self._begun[key] = (number, now)
         return number
 
     def _forget(self, now: float) -> None:
@@ -132,3 +134,10 @@ class Sequences:
                 if paused_s < 2 * idle_s:
                     return
             del self._begun[first]
+
+
+def _key(id: int | str) -> int | str | bytes:
+    """Return what identifies a sequence, in bounded size: clients choose ids as long as a body."""
+    if isinstance(id, int) or len(id) <= _LONGEST_ID:
+        return id
+    return blake2b(id.encode(errors="surrogatepass"), digest_size=16).digest()

@@ -22,6 +22,7 @@ from core_generate.chat.requests import ChatRequest, read_count, read_number
 from core_generate.chat.tools import (
     Choice,
     Tools,
+    check_count,
     check_known,
     check_unique,
     choice_of,
@@ -141,6 +142,8 @@ def _read_message(message: Mapping[str, Any], conversation: Conversation, path: 
             _read_result(block, conversation, place)
         else:
             parts.append(_part(block, conversation, place))
+    if "reasoning_content" in more:
+        more["reasoning_content"] = "".join(more["reasoning_content"])
     if parts or more:
         conversation.messages.append({"role": role, "content": parts or None, **more})
 
@@ -151,16 +154,15 @@ def _read_own_block(
     """Read a block of an assistant's message. Raises FieldError for one of another kind.
 
     parts   gets a block of text
-    more    gets `reasoning_content` from a block thinking, `tool_calls` from a block tool_use. A block
-            redacted_thinking is ignored
+    more    `reasoning_content` in it gets the text of a block thinking, `tool_calls` the call of a block
+            tool_use. A block redacted_thinking is ignored
     """
     kinds = ("text", "tool_use", "thinking", "redacted_thinking")
     kind = check_choice(block.get("type"), kinds, join(path, "type"))
     if kind == "text":
         parts.append({"type": "text", "text": need(block, "text", str, path)})
     elif kind == "thinking":
-        text = need(block, "thinking", str, path)
-        more["reasoning_content"] = more.get("reasoning_content", "") + text
+        more.setdefault("reasoning_content", []).append(need(block, "thinking", str, path))
     elif kind == "tool_use":
         function = {
             "name": need(block, "name", str, path),
@@ -206,7 +208,7 @@ def _part(block: Mapping[str, Any], conversation: Conversation, path: str) -> di
 
 def _read_tools(document: Mapping[str, Any]) -> Tools:
     functions = []
-    for at, tool in enumerate(get(document, "tools", list, "") or []):
+    for at, tool in enumerate(check_count(get(document, "tools", list, "") or [], "tools")):
         where = f"tools[{at}]"
         check(tool, dict, where)
         check_choice(tool.get("type") or "custom", ("custom",), join(where, "type"))

@@ -12,10 +12,12 @@ import struct
 
 from core_generate import compressed_sound, wave_file
 from core_generate.chat.fields import FieldError
+from core_generate.chat.jpeg_scans import TooManyScans, check_scans, may_have_many
 
 MOST_PIXELS = 50_000_000  # of one image: 150 MB in memory once it is decoded
 MOST_SIDE = 32_768  # pixels
 
+_MOST_HEAD = 1_000  # characters of a URL before its data
 _JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers of frames
 _JPEG_BARE = {0x01, *range(0xD0, 0xD8)}  # markers without a length
 _JPEG_MOST_MARKERS = 10_000  # before the first scan; more would take long to read
@@ -35,6 +37,12 @@ def read_url(url: str, kind: str, path: str) -> bytes:
             path,
             f"expected a data: URL such as data:{kind}/…;base64,…, found '{url[:40]}'; "
             "this server fetches no URLs: send the file itself",
+        )
+    if len(head) > _MOST_HEAD:
+        raise FieldError(
+            path,
+            f"expected at most {_MOST_HEAD:,} characters before the comma of a data: URL, "
+            f"found {len(head):,}",
         )
     media_type, *options = head[5:].split(";")
     if not comma or "base64" not in [each.strip().lower() for each in options]:
@@ -58,7 +66,8 @@ def read_base64(text: str, path: str) -> bytes:
 def check_image(data: bytes, path: str) -> bytes:
     """Return `data` if it is a PNG, JPEG, GIF, WebP or BMP file within the bounds, else raise FieldError.
 
-    The bounds: width and height of 1 to MOST_SIDE pixels, MOST_PIXELS in all. Only the header is read.
+    The bounds: width and height of 1 to MOST_SIDE pixels, MOST_PIXELS in all, and in a JPEG file MOST_SCANS
+    of core_generate.chat.jpeg_scans. Nothing is decoded.
     """
     try:
         size = image_size(data)
@@ -73,6 +82,11 @@ def check_image(data: bytes, path: str) -> bytes:
             f"the image has {width} x {height} pixels; allowed are {MOST_PIXELS:,} in all, "
             f"and 1 to {MOST_SIDE:,} in a row or column",
         )
+    if data[:2] == b"\xff\xd8" and may_have_many(data):
+        try:
+            check_scans(data)
+        except TooManyScans as error:
+            raise FieldError(path, f"the image {error}") from None
     return data
 
 

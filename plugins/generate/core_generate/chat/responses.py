@@ -22,6 +22,7 @@ from core_generate.chat.requests import ChatRequest, read_count, read_number
 from core_generate.chat.structure import read_json_schema
 from core_generate.chat.tools import (
     Tools,
+    check_count,
     check_known,
     check_unique,
     choice_of,
@@ -35,6 +36,9 @@ _FIELDS |= {"tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"}
 # They change no answer here: all tiers are one.
 _LABELS = ("user", "service_tier", "safety_identifier", "prompt_cache_key")
 _FIELDS |= {"metadata", *_LABELS}
+_MOST_METADATA = 16  # names, as OpenAI has it
+_MOST_NAME = 64  # characters of each
+_MOST_TEXT = 512  # characters of a value of metadata, and of a label
 # Accepted with the value that changes nothing.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "background": (False,),
@@ -77,11 +81,22 @@ def read_response_request(document: Any) -> ChatRequest:
 
 
 def _check_labels(document: Mapping[str, Any]) -> None:
-    """Raise FieldError unless the fields that label a request, which its response repeats, are texts."""
+    """Raise FieldError unless the fields that label a request are short texts: the response repeats them."""
     for name in _LABELS:
-        get(document, name, str, "")
-    for name in get(document, "metadata", dict, "") or {}:
-        need(document["metadata"], name, str, "metadata")
+        _check_length(get(document, name, str, "") or "", _MOST_TEXT, name)
+    metadata = get(document, "metadata", dict, "") or {}
+    if len(metadata) > _MOST_METADATA:
+        raise FieldError(
+            "metadata", f"expected at most {_MOST_METADATA} names, found {len(metadata):,}"
+        )
+    for name in metadata:
+        _check_length(name, _MOST_NAME, "metadata")
+        _check_length(need(metadata, name, str, "metadata"), _MOST_TEXT, f"metadata.{name}")
+
+
+def _check_length(text: str, most: int, path: str) -> None:
+    if len(text) > most:
+        raise FieldError(path, f"expected at most {most} characters, found {len(text):,}")
 
 
 class _Input:
@@ -180,7 +195,7 @@ class _Input:
 
 def _read_tools(document: Mapping[str, Any]) -> Tools:
     functions = []
-    for at, tool in enumerate(get(document, "tools", list, "") or []):
+    for at, tool in enumerate(check_count(get(document, "tools", list, "") or [], "tools")):
         where = f"tools[{at}]"
         check_choice(check(tool, dict, where).get("type"), ("function",), join(where, "type"))
         kept = {name: each for name, each in tool.items() if name != "type"}

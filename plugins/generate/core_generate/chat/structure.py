@@ -30,7 +30,8 @@ from core_generate.engine import Structure
 MOST_DEPTH = 64
 MOST_NODES = 10_000  # objects, lists and values of a schema
 MOST_CHARACTERS = 65_536  # of a regular expression, or of a grammar
-MOST_CHOICES = 1_000
+MOST_CHOICES = 1_000  # of MOST_CHARACTERS characters together
+MOST_REFERENCE = 4_096  # characters of a $ref
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 # The keywords whose values are schemas, by their form; all other values are data.
@@ -111,6 +112,10 @@ def _choices(value: Any, path: str) -> tuple[str, ...]:
     if not 0 < len(value) <= MOST_CHOICES:
         raise FieldError(path, f"expected 1 to {MOST_CHOICES:,} texts, found {len(value):,}")
     texts = tuple(check_text(each, f"{path}[{at}]") for at, each in enumerate(value))
+    if (size := sum(map(len, texts))) > MOST_CHARACTERS:
+        raise FieldError(
+            path, f"expected at most {MOST_CHARACTERS:,} characters in all, found {size:,}"
+        )
     if "" in texts:
         raise FieldError(path, "a choice is empty; each needs a character")
     return texts
@@ -243,10 +248,15 @@ def _referred(root: Any, reference: Any, path: FieldPath, followed: set[str]) ->
 def resolve(root: Any, reference: str, path: str | FieldPath) -> Any:
     """Return the part of the schema `root` that a reference such as #/$defs/name names.
 
-    Raises FieldError for a reference to another document, or to a part that does not exist.
+    Raises FieldError for a reference to another document, to a part that does not exist, or of more than
+    MOST_REFERENCE characters.
     """
     if reference != "#" and not reference.startswith("#/"):
         raise FieldError(path, f"expected a reference within the schema, found {shown(reference)}")
+    if len(reference) > MOST_REFERENCE:
+        raise FieldError(
+            path, f"expected at most {MOST_REFERENCE:,} characters, found {len(reference):,}"
+        )
     found = root
     for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

@@ -317,10 +317,10 @@ def _without_calls(message: dict[str, Any]) -> dict[str, Any]:
     if not (calls := message.get("tool_calls")):
         return message
     content = message["content"] or []
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    parts = [*content] if isinstance(content, list) else [{"type": "text", "text": content}]
     for each in calls:
         text = orjson.dumps(each["function"]).decode()
-        parts = [*parts, {"type": "text", "text": f"<tool_call>\n{text}\n</tool_call>"}]
+        parts.append({"type": "text", "text": f"<tool_call>\n{text}\n</tool_call>"})
     return {"role": "assistant", "content": parts}
 
 
@@ -336,8 +336,10 @@ def _cut_after_last(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
         raise FieldError(
             "continue_final_message", "the last message must be an assistant's, with a text"
         )
-    at = text.rfind(last.strip())
-    if at < 0:
+    stripped = last.strip()
+    behind = text[::-1].find(stripped[::-1])  # str.rfind is quadratic, str.find is not
+    if behind < 0:
         raise TemplateError("the last message is not in its text; it cannot be continued")
+    at = len(text) - behind - len(stripped)
     whole = last.lstrip()
-    return text[: at + len(whole if text.startswith(whole, at) else last.strip())]
+    return text[: at + len(whole if text.startswith(whole, at) else stripped)]

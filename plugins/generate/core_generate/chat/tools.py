@@ -79,7 +79,8 @@ def tools_of(
     names      names of the functions that the model may call, all known; for "named" exactly one
     parallel   whether one text may have several calls
     """
-    allowed = [each for each in functions if each["function"]["name"] in names]
+    known = set(names)
+    allowed = [each for each in functions if each["function"]["name"] in known]
     if choice == "named":
         schema = _parameters(allowed[0])
         return Tools(allowed, choice, names[0], Structure(schema=schema), parallel)
@@ -106,10 +107,8 @@ def with_answer(tools: Tools, answer: Structure) -> Tools:
 
 
 def _functions(tools: Any, path: str) -> list[dict[str, Any]]:
-    if len(check(tools, list, path)) > MOST_TOOLS:
-        raise FieldError(path, f"expected at most {MOST_TOOLS} tools, found {len(tools):,}")
     functions: list[dict[str, Any]] = []
-    for at, tool in enumerate(tools):
+    for at, tool in enumerate(check_count(tools, path)):
         where = f"{path}[{at}]"
         check_choice(check(tool, dict, where).get("type"), ("function",), join(where, "type"))
         check_names(tool, {"type", "function"}, where)
@@ -117,6 +116,14 @@ def _functions(tools: Any, path: str) -> list[dict[str, Any]]:
         functions.append(read_function(function, join(where, "function")))
     check_unique(functions, path)
     return functions
+
+
+def check_count(tools: Any, path: str) -> list[Any]:
+    """Return `tools` if it is a list of at most MOST_TOOLS values, else raise FieldError."""
+    if len(check(tools, list, path)) > MOST_TOOLS:
+        raise FieldError(path, f"expected at most {MOST_TOOLS} tools, found {len(tools):,}")
+    found: list[Any] = tools
+    return found
 
 
 def read_function(function: Any, path: str, schema_name: str = "parameters") -> dict[str, Any]:
@@ -204,7 +211,7 @@ def check_known(name: str, names: Sequence[str], path: str) -> str:
 def _allowed(document: dict[str, Any], names: Sequence[str], path: str) -> tuple[Choice, list[str]]:
     mode = check_choice(document.get("mode"), ("auto", "required"), join(path, "mode"))
     chosen = []
-    for at, each in enumerate(need(document, "tools", list, path)):
+    for at, each in enumerate(check_count(need(document, "tools", list, path), f"{path}.tools")):
         where = f"{path}.tools[{at}]"
         function = need(check(each, dict, where), "function", dict, where)
         name = need(function, "name", str, f"{where}.function")

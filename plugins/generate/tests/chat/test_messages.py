@@ -219,6 +219,16 @@ def test_a_head_without_a_frame_is_read_quickly(data):
     assert time.process_time() - began < 0.5
 
 
+def test_a_jpeg_file_has_100_scans_at_most():
+    scan = b"\xff\xda\0\x08\x01\x01\0\0\x3f\0"
+    head, end = jpeg((640, 480)), b"\xff\xd9"
+
+    with pytest.raises(FieldError, match="the image is a JPEG file of 101 scans or more"):
+        check_image(head + scan * 101 + end, "x")
+    for file in (head + scan * 100 + end, head + scan + end + scan * 200):  # a video follows
+        assert check_image(file, "x") == file
+
+
 def test_a_png_must_begin_with_its_head():
     with pytest.raises(FieldError, match="expected an image"):
         check_image(png(1, 1).replace(b"IHDR", b"tEXt"), "x")

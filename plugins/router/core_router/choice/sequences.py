@@ -12,9 +12,8 @@ state of its own, and a server may hide its configurations.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from core_router.servers.server import Server, State
@@ -26,15 +25,25 @@ if TYPE_CHECKING:
 IDLE_S = 600.0
 """Seconds after which a sequence without a request is forgotten. Servers forget sooner."""
 
-_MOST_UNDECLARED = 16_384
-"""Sequences for models without `sequence_batching` that are kept: clients may never end them."""
+_MOST = 262_144
+"""Sequences for models with `sequence_batching` that are kept: clients may never end them."""
 
-_LONGEST_TEXT = 256
+_MOST_UNDECLARED = 16_384
+"""The same for other models."""
+
+_MOST_FORGOTTEN = 1000
+"""Old sequences that a tick of the router's clock forgets; others wait for a request or for the next one."""
+
+_LONGEST_TEXT = 64
 """Characters of a name or identifier that are kept; longer ones have a hash in their place."""
+
+_LONGEST_TITLE = 256
+"""Characters of an identifier in an error."""
 
 Identifier = int | str
 
 _Key = tuple[str | bytes, Identifier | bytes]
+_Pins = OrderedDict[_Key, "Pin"]
 
 
 class SequenceParameters(NamedTuple):
@@ -51,34 +60,42 @@ class SequenceParameters(NamedTuple):
 class Pin:
     """A sequence and its server.
 
+    downs    how often the server had been down when the sequence began
     used_s   time of its last request, of the monotonic clock
     stays    whether only a start moves it; else one request fails after the end of the server, and the next
              begins anew
     """
 
-    __slots__ = ("_downs", "server_model", "stays", "used_s")
+    __slots__ = ("downs", "server_model", "stays", "used_s")
 
     def __init__(self, server_model: ServerModel, used_s: float, stays: bool = True):
         self.server_model = server_model
         self.used_s = used_s
         self.stays = stays
-        self._downs = server_model.server.downs
+        self.downs = server_model.server.downs
 
     @property
     def is_open(self) -> bool:
         """Whether the server knows the sequence: it has not been down since."""
-        return self._downs == self.server_model.server.downs
+        return self.downs == self.server_model.server.downs
 
 
 class Sequences:
-    """The sequences that are open, by model and identifier. Event loop only."""
+    """The sequences that are open, by model and identifier. Event loop only.
+
+    Their number has a bound. A sequence that was forgotten goes on where the hash of its identifier leads: to
+    its server, while the list of servers stays the same.
+    """
 
     def __init__(self) -> None:
-        self._pins: dict[_Key, Pin] = {}
-        self._undeclared: dict[_Key, Pin] = {}  # the least recently used first
+        # The least recently used first.
+        self._pins: _Pins = OrderedDict()
+        self._undeclared: _Pins = OrderedDict()
+        # Those of each server, by `downs`: only those of its last value are open.
+        self._counts: dict[Server, Counter[int]] = {}
 
     def __len__(self) -> int:
-        return sum(pin.is_open for pin in self._all())
+        return sum(counts[server.downs] for server, counts in self._counts.items())
 
     def find(self, model: str, identifier: Identifier, now_s: float) -> ServerModel | None:
         """Return the server of a sequence; None for one that did not begin here."""
@@ -92,15 +109,26 @@ class Sequences:
         self, model: str, identifier: Identifier, server_model: ServerModel, now_s: float
     ) -> None:
         """Pin a sequence of a model that declares sequences, in place of the server that it had."""
-        key = _key(model, identifier)
-        self._undeclared.pop(key, None)
-        self._pins[key] = Pin(server_model, now_s)
+        self._keep(self._pins, _MOST, _key(model, identifier), Pin(server_model, now_s))
 
-    def _begin_undeclared(self, key: _Key, pin: Pin) -> None:
+    def _keep(self, pins: _Pins, most: int, key: _Key, pin: Pin) -> None:
         self._forget(key)
-        while len(self._undeclared) >= _MOST_UNDECLARED:
-            del self._undeclared[next(iter(self._undeclared))]
-        self._undeclared[key] = pin
+        # Two for each that comes, so that old ones leave also if thousands come in a second.
+        self._expire(pins, pin.used_s - IDLE_S, 2)
+        if len(pins) >= most:
+            self._uncount(pins.popitem(last=False)[1])
+        pins[key] = pin
+        server = pin.server_model.server
+        self._counts.setdefault(server, Counter())[pin.downs] += 1
+
+    def _uncount(self, pin: Pin) -> None:
+        server = pin.server_model.server
+        counts = self._counts[server]
+        counts[pin.downs] -= 1
+        if not counts[pin.downs]:
+            del counts[pin.downs]
+            if not counts:
+                del self._counts[server]
 
     def choose(
         self,
@@ -127,17 +155,20 @@ class Sequences:
         if found is not None and route.is_stateful:
             self.begin(name, identifier, found, now_s)
         elif found is not None and route.is_known:  # else no server has a state
-            self._begin_undeclared(key, Pin(found, now_s, sequence.is_start))
+            pin = Pin(found, now_s, sequence.is_start)
+            self._keep(self._undeclared, _MOST_UNDECLARED, key, pin)
         return found
 
     def failure(self, route: Route, sequence: SequenceParameters) -> str:
         """Return why a sequence cannot go on; "" if another reason ended the request.
 
-        Forget it if a client that has never begun it may go on elsewhere, now that it knows.
+        Forget it if its start has failed, and if a client that has never begun it may go on elsewhere, now
+        that it knows.
         """
         key = _key(route.target.model, sequence.identifier)
         pin = self._pin(key)
         if sequence.is_start or pin is None:
+            self._forget(key)
             return ""
         if not pin.stays:
             self._forget(key)
@@ -153,33 +184,48 @@ class Sequences:
             "begin the sequence again"
         )
 
+    def answered(self, model: str, sequence: SequenceParameters, is_good: bool) -> None:
+        """Forget a sequence after its last request, or after a start that has failed."""
+        if sequence.is_end or (sequence.is_start and not is_good):
+            self.end(model, sequence.identifier)
+
     def end(self, model: str, identifier: Identifier) -> None:
         """Forget a sequence."""
         self._forget(_key(model, identifier))
 
     def _forget(self, key: _Key) -> None:
-        self._pins.pop(key, None)
-        self._undeclared.pop(key, None)
+        for pins in (self._pins, self._undeclared):
+            pin = pins.pop(key, None)
+            if pin is not None:
+                self._uncount(pin)
 
     def expire(self, before_s: float) -> None:
-        """Forget sequences without a request since that time of the monotonic clock."""
+        """Forget sequences without a request since that time of the monotonic clock; of many, some."""
         for pins in (self._pins, self._undeclared):
-            old = [key for key, pin in pins.items() if pin.used_s < before_s]
-            for key in old:
-                del pins[key]
+            self._expire(pins, before_s, _MOST_FORGOTTEN)
+
+    def _expire(self, pins: _Pins, before_s: float, most: int) -> None:
+        for _ in range(most):
+            if not pins or next(iter(pins.values())).used_s >= before_s:
+                return
+            self._uncount(pins.popitem(last=False)[1])
 
     def by_server(self) -> Counter[str]:
         """Return the number of open sequences by the name of their server."""
-        return Counter(pin.server_model.server.name for pin in self._all() if pin.is_open)
+        found: Counter[str] = Counter()
+        for server, counts in self._counts.items():
+            if counts[server.downs]:
+                found[server.name] += counts[server.downs]
+        return found
 
     def _pin(self, key: _Key) -> Pin | None:
-        pin = self._pins.get(key)
-        if pin is None and (pin := self._undeclared.pop(key, None)) is not None:
-            self._undeclared[key] = pin  # at the end
-        return pin
-
-    def _all(self) -> Iterator[Pin]:
-        return chain(self._pins.values(), self._undeclared.values())
+        """Return the pin of a sequence, which is then the most recently used one."""
+        for pins in (self._pins, self._undeclared):
+            pin = pins.get(key)
+            if pin is not None:
+                pins.move_to_end(key)
+                return pin
+        return None
 
 
 def _key(model: str, identifier: Identifier) -> _Key:
@@ -196,7 +242,7 @@ def _short(text: str) -> str | bytes:
 def _title(identifier: Identifier) -> str:
     """Return an identifier for an error: the start of a long one."""
     text = str(identifier)
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+    return text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE]}…"
 
 
 def _takes(server: Server, route: Route) -> bool:

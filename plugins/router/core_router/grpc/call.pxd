@@ -10,11 +10,14 @@ cdef class Call(Receiver):
     cdef object _port
     cdef object _router
     cdef bytes _data
-    cdef Py_ssize_t _kept
+    cdef object _more
+    cdef Py_ssize_t _kept, _awaited
     cdef bint _is_whole, _is_over, _has_responded
 
     @cython.locals(size=Py_ssize_t)
     cdef bint _keep(self, bytes data, bint is_whole) except -1
+    cdef _append(self, bytes data, bint is_whole)
+    cdef _join(self)
     cdef _end(self)
     cdef _release(self)
     cpdef fail(self, int status, str text)

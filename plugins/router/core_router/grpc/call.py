@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from core_router.grpc.native.link import Receiver
 from core_router.grpc.statuses import HEAD, status_block
+from core_router.pieces import Pieces
 
 if TYPE_CHECKING:
     from core_router.grpc.native.link import ClientLink
@@ -28,8 +29,10 @@ class Call(Receiver):
         self.head = head
         self._port = port
         self._router = port.router
-        self._data = b""  # of the request; all of it if is_whole
+        self._data = b""  # of the request, without _more; all of it if is_whole
+        self._more: Pieces | None = None  # of the request, with _data, until they are joined
         self._kept = 0  # bytes of it that the router counts
+        self._awaited = 0  # number of kept bytes with which the client goes on; 0 if it need not
         self._is_whole = False
         self._is_over = False
         self._has_responded = False  # whether the client has a part of the response
@@ -37,8 +40,7 @@ class Call(Receiver):
     def _keep(self, data: bytes, is_whole: bool) -> bool:
         """Append bytes of the request. Return False if they are too many to be kept."""
         router = self._router
-        self._data = self._data + data if self._data else data
-        self._is_whole = is_whole
+        self._append(data, is_whole)
         size = len(data)
         limits = router.limits
         if (
@@ -49,6 +51,26 @@ class Call(Receiver):
         self._kept += size
         router.kept_bytes += size
         return True
+
+    def _append(self, data: bytes, is_whole: bool) -> None:
+        """Append bytes of the request, without a look at what came before them."""
+        self._is_whole = is_whole
+        if not self._data:
+            self._data = data
+            return
+        if data:
+            if self._more is None:
+                self._more = Pieces()
+                self._more.add(self._data)
+            self._more.add(data)
+        if is_whole:
+            self._join()
+
+    def _join(self) -> None:
+        """Have all bytes that have come in `_data`."""
+        if self._more is not None:
+            self._data = self._more.join()
+            self._more = None
 
     def fail(self, status: int, text: str) -> None:
         """End the call with a status of the router."""
@@ -71,7 +93,9 @@ class Call(Receiver):
 
     def _end(self) -> None:
         self._is_over = True
-        self._data = b""
+        self._data, self._more = b"", None
+        if self._awaited:
+            self._port.arriving.leave(self)
         self._release()
 
     def _release(self) -> None:

@@ -19,7 +19,7 @@ from core_router.grpc.messages import MessageScanner, plain
 from core_router.grpc.native.blocks import field, without
 from core_router.grpc.native.link import Receiver
 from core_router.grpc.native.scan import request_fields, response_fields
-from core_router.grpc.server_stream import ServerStream, StreamRequest
+from core_router.grpc.server_stream import REQUEST_BYTES, ServerStream, StreamRequest
 from core_router.grpc.statuses import (
     HEAD,
     OK,
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 _MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
 _MOST_WAITING = 4 << 20  # bytes of requests and responses that wait, before the client is not read
-_MOST_TURNS = 16_384  # requests that wait for their response, before the client is not read
 
 
 class InferStream(Receiver):
     """One stream. Event loop only.
 
-    head   block for servers
+    head         block for servers
+    is_waiting   whether it waits for a turn to take more of its messages
     """
 
     def __init__(self, port: GrpcPort, link: ClientLink, id: int, head: bytes) -> None:
@@ -56,12 +56,13 @@ class InferStream(Receiver):
         self._link = link
         self._id = id
         self._router = port.router
+        self.is_waiting = False
         self._scanner = MessageScanner()
         self._servers: dict[Server, ServerStream] = {}
         self._choice = StreamChoice(port.router)
         self._shown: set[str] = set()  # models that have shown to be decoupled
         self._turns: deque[StreamRequest] = deque()  # one response each; the first is sent next
-        self._later: deque[bytes] = deque()  # messages that wait until the servers were looked at
+        self._later: deque[bytes] = deque()  # messages that are taken next
         self._task: Any = None
         self._kept = KeptBytes(port.router)
         self._has_responded = self._is_finished = self._is_over = False
@@ -78,23 +79,12 @@ class InferStream(Receiver):
     ) -> None:
         if self._is_over:
             return
-        has_room = True
+        self._is_finished = is_over
         if data is not None:
             self._kept.add(len(data))
-            for message in self._scanner.feed(data):
-                if self._task is not None:
-                    self._later.append(message)
-                else:
-                    has_room = self._take(message) and has_room
-                if self._is_over:
-                    return
-            if self._ends_if_too_large():
-                return
-        if is_over:
-            self._is_finished = True
-            self._finish()
-        elif has_room and self._task is None:
-            self.may_read()
+            self._scanner.add(data)
+        self.go_on()
+        self._end_if_too_large()
 
     def gone(self, error: int) -> None:
         """End the stream: the client has cancelled it, or has left."""
@@ -108,9 +98,8 @@ class InferStream(Receiver):
     def may_read(self) -> None:
         """Let the client send more, unless too much waits."""
         # A message that is larger than the bound comes alone.
-        comes_alone = self._scanner.size and not self._turns
-        is_full = self._kept.size >= _MOST_WAITING or len(self._turns) >= _MOST_TURNS
-        self._is_held = is_full and not comes_alone
+        comes_alone = self._scanner.size and not self._scanner.has_more and not self._turns
+        self._is_held = self._kept.size >= _MOST_WAITING and not comes_alone
         if not self._is_held:
             self._link.open_window(self._id)
 
@@ -125,6 +114,21 @@ class InferStream(Receiver):
             self.fail(UNAVAILABLE, "the router ends")
 
     # requests -------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Take messages that have come, as far as it is the turn of this stream."""
+        if self._is_over or self._task is not None:
+            return
+        has_room = True
+        self._later.extend(self.port.turns.messages(self, self._scanner))
+        while self._later:
+            has_room = self._take(self._later.popleft()) and has_room
+            if self._is_over or self._task is not None:
+                return
+        if self._is_finished:
+            self._finish()
+        elif has_room and not self.is_waiting:
+            self.may_read()
 
     def _take(self, message: bytes) -> bool:
         """Send a request to its server. Return False if the client should wait before it sends more."""
@@ -142,18 +146,13 @@ class InferStream(Receiver):
         request = StreamRequest(message, fields.id, route, fields.sequence, is_decoupled)
         if not is_decoupled:
             self._turns.append(request)
+            self._kept.add(REQUEST_BYTES)
         return self._send(request)
 
     async def _look(self) -> None:
         await self._router.look_again()
         self._task = None
-        while self._later and self._task is None and not self._is_over:
-            self._take(self._later.popleft())
-        if not self._is_over and self._task is None:
-            if self._is_finished:
-                self._finish()
-            else:
-                self.may_read()
+        self.go_on()
 
     def _send(self, request: StreamRequest) -> bool:
         found = self._choice.choose(request, self._servers)
@@ -215,14 +214,14 @@ class InferStream(Receiver):
         request.response = message
         self._kept.add(len(message))
         has_room = self._send_responses()
-        self._ends_if_too_large()
+        self._end_if_too_large()
         return has_room
 
     def shown(self, models: Set[str], requests: list[StreamRequest]) -> None:
         """Count models as decoupled: their requests, which wait for a response, have no turn any more."""
         self._shown |= models
         for each in requests:
-            self._kept.add(-len(each.message))
+            self._kept.add(-len(each.message) - REQUEST_BYTES)
             each.message, each.is_decoupled = b"", True
         self._turns = deque(each for each in self._turns if not each.is_decoupled)
 
@@ -230,7 +229,7 @@ class InferStream(Receiver):
         has_room = True
         while self._turns and (message := self._turns[0].response) is not None:
             request = self._turns.popleft()
-            self._kept.add(-len(message) - len(request.message))
+            self._kept.add(-len(message) - len(request.message) - REQUEST_BYTES)
             has_room = self._link.write(self._id, message) and has_room
         if not self._turns:
             if self._is_finished:
@@ -299,15 +298,18 @@ class InferStream(Receiver):
 
         The client has sent its last request.
         """
-        if self._later or self._task is not None or self._turns:
+        if self._has_requests() or self._task is not None:
             return
         for each in list(self._servers.values()):
             each.finish()
         self._finish_if_answered(None)
 
     def _finish_if_answered(self, block: bytes | None) -> None:
-        if self._is_finished and not self._servers and not self._turns and not self._later:
+        if self._is_finished and not self._servers and not self._has_requests():
             self._end_with(block or status_block(OK))
+
+    def _has_requests(self) -> bool:
+        return bool(self._turns or self._later or self._scanner.has_more)
 
     def fail(self, status: int, text: str) -> None:
         """End the stream with a status of the router."""
@@ -337,12 +339,11 @@ class InferStream(Receiver):
             stream.cancel()
         self._servers = {}
         self._turns.clear()
+        self._later.clear()
         self._kept.release()
 
-    def _ends_if_too_large(self) -> bool:
-        """End the stream if the router keeps too much, some of it here. Return whether it has ended."""
+    def _end_if_too_large(self) -> None:
+        """End the stream if the router keeps too much, some of it here."""
         kept = self._kept
-        if self._is_over or not kept.size or not kept.are_too_many():
-            return False
-        self.fail(RESOURCE_EXHAUSTED, f"the router keeps more than --kept-bytes={kept.most}")
-        return True
+        if not self._is_over and kept.size and kept.are_too_many():
+            self.fail(RESOURCE_EXHAUSTED, f"the router keeps more than --kept-bytes={kept.most}")

@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
+
+from core_router.pieces import Pieces
 
 PREFIX = 5  # bytes before each message: whether it is compressed, and its size
 
 
 class MessageScanner:
-    """Collects the bytes of one direction of a stream.
-
-    size   bytes of the incomplete message that have come
-    """
+    """Collects the bytes of one direction of a stream."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._pieces = Pieces()
         self._wanted = PREFIX  # bytes until there is a message, or its size
-        self.size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that have come, and are not taken yet."""
+        return self._pieces.size
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `take` may find a message."""
+        return self._pieces.size >= self._wanted
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes; return the messages that are complete, each with its prefix."""
-        self._pieces.append(data)
-        self.size += len(data)
+        """Append bytes; return the messages that are complete, each with its prefix."""
+        self._pieces.add(data)
+        return self.take()
+
+    def add(self, data: bytes) -> None:
+        """Append bytes, without a look at them."""
+        self._pieces.add(data)
+
+    def take(self, most: int = sys.maxsize) -> list[bytes]:
+        """Return the messages that are complete, each with its prefix, and no more than `most` of them."""
         found: list[bytes] = []
-        if self.size < self._wanted:
+        if not self.has_more or not most:
             return found
-        joined = b"".join(self._pieces)
+        joined = self._pieces.join()
         at, end = 0, len(joined)
         while True:
             start = at + PREFIX
             known = end >= start
             whole = PREFIX + int.from_bytes(joined[at + 1 : start], "big") if known else PREFIX
-            if not known or end - at < whole:
+            if not known or end - at < whole or len(found) == most:
                 break
             found.append(joined[at : at + whole])
             at += whole
-        self._pieces = [joined[at:]] if at < end else []
+        if at < end:
+            self._pieces.add(joined[at:])
         self._wanted = whole
-        self.size = end - at
         return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core_router.grpc.arriving import STEP
 from core_router.grpc.call import Call
 from core_router.grpc.messages import plain
 from core_router.grpc.native.scan import request_fields
@@ -53,8 +54,15 @@ class RoutedCall(Call):
         is_kept = self._keep(data, is_over)
         if is_over or not is_kept or self._purpose is Purpose.OPEN:
             self._is_sent_on = True
+            if self._awaited:
+                self._awaited = 0
+                self._port.arriving.leave(self)
+            self._join()
             self._dispatch()
         else:
+            if self._kept >= self._awaited:
+                self._awaited = self._kept + STEP
+                self._port.arriving.note(self, self._port.now_s)
             self.link.open_window(self.id)
 
     def _dispatch(self) -> None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from core_router.servers.table import Route
 
 
+REQUEST_BYTES = 350
+"""What a request that waits takes of memory, without the bytes of its message and response."""
+
+
 class StreamRequest:
     """One request of a stream.
 

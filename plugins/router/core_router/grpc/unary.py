@@ -66,8 +66,7 @@ class UnaryCall(RoutedCall):
         attempt = self._attempt
         if attempt is None or attempt.link is None:
             # The window stays closed until there is a connection.
-            self._data += data or b""
-            self._is_whole = is_over
+            self._append(data or b"", is_over)
             return
         if data is not None and attempt.link.write(attempt.id, data):
             self.link.open_window(self.id)
@@ -155,6 +154,7 @@ class UnaryCall(RoutedCall):
             attempt.call.not_connected(attempt, "the connection has ended")
             return
         attempt.link = link
+        self._join()
         has_room = link.write(attempt.id, self._data)
         if self._is_whole:
             link.finish(attempt.id, None)

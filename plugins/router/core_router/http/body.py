@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core_router.http.chunks import ChunkScanner
+from core_router.http.chunks import MOST_CHUNKS, ChunkScanner
 from core_router.http.heads import CHUNKED
 
 if TYPE_CHECKING:
     from core_router.http.heads import RequestHead
     from core_router.router import Router
+
+# Smaller pieces are joined: each object takes some fifty bytes, and only the bytes of the client count.
+_SMALL = 4096
+_JOINED = 64 * 1024
 
 
 class IncomingBody:
@@ -25,7 +29,8 @@ class IncomingBody:
         """Begin a body. most: bytes of it that are kept, as far as --kept-bytes has room for them."""
         self._router = router
         self._pieces = [head.passed_on]
-        self._chunks = ChunkScanner() if head.body_size == CHUNKED else None
+        self._small = bytearray()  # pieces after those
+        self._chunks = ChunkScanner(MOST_CHUNKS) if head.body_size == CHUNKED else None
         self._left = head.body_size
         self._kept = 0
         self._most = most
@@ -47,19 +52,29 @@ class IncomingBody:
         self.is_kept = self.is_kept and self._keep(end - at)
         piece = data if at == 0 and end == len(data) else data[at:end]
         if self.is_kept:
-            self._pieces.append(piece)
+            self._append(piece)
         return piece, is_last
 
     @property
     def message(self) -> bytes:
         """The head for a server, and the pieces that were kept."""
-        return b"".join(self._pieces)
+        return b"".join([*self._pieces, self._small])
 
     def release(self) -> None:
         """Forget the pieces: another server cannot get the request any more."""
         self._router.kept_bytes -= self._kept
         self._kept = 0
         self._pieces = []
+        self._small = bytearray()
+
+    def _append(self, piece: bytes) -> None:
+        if len(piece) < _SMALL or self._small:
+            self._small += piece
+            if len(self._small) >= _JOINED:
+                self._pieces.append(bytes(self._small))
+                self._small = bytearray()
+        else:
+            self._pieces.append(piece)
 
     def _keep(self, size: int) -> bool:
         """Count bytes as kept. Return False if there would be too many."""

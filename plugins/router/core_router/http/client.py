@@ -15,17 +15,17 @@ from core_router.http.client_transport import ClientTransport
 from core_router.http.forward import ForwardedRequest
 from core_router.http.heads import CHUNKED, MOST_BYTES, UNTIL_CLOSE, BadHead, request_head
 from core_router.http.own_answers import differ, handle
+from core_router.http.refusals import no_head, without_room
 from core_router.http.responses import error_body, response
 from core_router.http.sequence_parameters import names_sequence, sequence_of
 from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
     from core_router.http.heads import RequestHead, ResponseHead
-    from core_router.options import Limits
     from core_router.router import Router
     from core_router.servers.table import Route
 
-_MOST_EARLY = 64 * 1024  # bytes after a request that are received before its response
+_MOST_AT_ONCE = 100  # requests that one turn of the event loop begins on a connection
 
 # What a connection waits for: a request; the rest of its body; the response; bytes of another protocol; the
 # client, which reads the last response.
@@ -44,13 +44,14 @@ class ClientConnection(ClientTransport):
         self.active_s = router.now_s
         self._router = router
         self._phase = _IDLE
-        self._rest = b""  # bytes that are not processed yet
         self._head: RequestHead | None = None
         self._route: Route | None = None
         self._body: IncomingBody | None = None
         self.request: ForwardedRequest | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_beginning = False
+        self._is_late = False  # the next request is begun after other connections had their turn
+        self._is_full = False  # the client does not read: what it was sent waits here
 
     # methods of a protocol ------------------------------------------------
 
@@ -70,67 +71,88 @@ class ClientConnection(ClientTransport):
     def data_received(self, data: bytes) -> None:
         self.active_s = self._router.now_s
         phase = self._phase
-        if phase == _IDLE:
-            self._rest = self._rest + data if self._rest else data
+        if phase == _IDLE and not self._is_full and not self._is_late:
+            self._rest = self._rest + data if self._rest else data  # after the start of a head
             self._begin_rest()
         elif phase == _RECEIVING:
             self._receive(data, 0)
-        elif phase == _WAITING:
-            self._rest += data
-            if len(self._rest) > _MOST_EARLY:
-                self.pause_reading()
         elif phase == _TUNNEL and self.request is not None:
             self.request.more(data, False)
+        elif phase in (_IDLE, _WAITING):
+            self._keep(data)
 
     def pause_writing(self) -> None:
+        self._is_full = True
         if self.request is not None:
             self.request.pause()
 
     def resume_writing(self) -> None:
+        self._is_full = False
+        self.active_s = self._router.now_s
         if self.request is not None:
             self.request.resume()
+        if self._phase == _IDLE:
+            self._begin_rest()
 
     # requests -------------------------------------------------------------
 
     def _begin_rest(self) -> None:
         """Begin the next request of the received bytes, and those after it that are answered at once."""
-        if self._is_beginning:
-            return  # the caller's loop goes on
+        if self._is_beginning or self._is_late:
+            return  # the caller's loop goes on, or the next turn does
         self._is_beginning = True
-        while self._phase == _IDLE and self._rest:
-            data, self._rest = self._rest, b""
-            self._begin(data)
-            if self._rest is data:
-                break  # an incomplete head
+        count = 0
+        while self._phase == _IDLE and self._rest and not self._is_full:
+            if count == _MOST_AT_ONCE:
+                self._is_late = True
+                asyncio.get_running_loop().call_soon(self._begin_late)
+                break
+            count += 1
+            data, at = self._rest, self._at
+            self._rest, self._at = b"", 0
+            if not self._begin(data, at):
+                break
         self._is_beginning = False
+        if self._is_held:
+            self._receive_more()
 
-    def _begin(self, data: bytes) -> None:
-        """Begin the request at the start of `data`. Keep the bytes of an incomplete head in `_rest`."""
-        end = data.find(b"\r\n\r\n") + 4
-        if end == 3 and len(data) <= MOST_BYTES and data[:1].isupper():
-            self._rest = data
-            return
+    def _begin_late(self) -> None:
+        self._is_late = False
+        if self._transport is not None:
+            self._begin_rest()
+
+    def _begin(self, data: bytes, at: int) -> bool:
+        """Begin the request at `at`. The bytes after it stay in `_rest`.
+
+        Return False for an incomplete head, which stays there, too.
+        """
+        end = data.find(b"\r\n\r\n", at) + 4
+        if end == 3 and len(data) - at <= MOST_BYTES and data[at : at + 1].isupper():
+            self._rest = data[at:]
+            return False
         try:
-            if end == 3 or end > MOST_BYTES:
-                raise _no_head(data)
-            head = request_head(data[:end])
+            if end == 3 or end - at > MOST_BYTES:
+                raise no_head(data[at : at + 1])
+            head = request_head(data[at:end])
         except BadHead as error:
             self.refuse(error.status, error.text)
-            return
+            return True
         self._head = head
         self._route = self._router.table.find(head.method, head.target)
         size = head.body_size
         if size == CHUNKED or end + size > len(data):
             self._begin_body(data, end)
-            return
+            return True
         end_of_body = end + size
         if end_of_body < len(data):
-            self._rest = data[end_of_body:]
-            data = data[:end_of_body]
-        if head.is_same:
-            self._dispatch(data, end)
+            self._rest, self._at = data, end_of_body
+        if not head.is_same:
+            self._dispatch(head.passed_on + data[end:end_of_body], len(head.passed_on))
+        elif at or end_of_body < len(data):
+            self._dispatch(data[at:end_of_body], end - at)
         else:
-            self._dispatch(head.passed_on + data[end:], len(head.passed_on))
+            self._dispatch(data, end)
+        return True
 
     def _begin_body(self, data: bytes, at: int) -> None:
         """Begin a request whose body is not complete."""
@@ -162,7 +184,7 @@ class ClientConnection(ClientTransport):
             self.refuse(400, str(error))
             return
         if at + len(piece) < len(data):
-            self._rest = data[at + len(piece) :]
+            self._rest, self._at = data, at + len(piece)
         if body.is_kept:
             if is_last:
                 self._dispatch(body.message, len(head.passed_on))
@@ -184,7 +206,7 @@ class ClientConnection(ClientTransport):
             self.refuse(413, f"the body is larger than --kept-body-bytes={most}")
             return
         if route.purpose is Purpose.NAMED_IN_BODY and differ(self._router.table.in_use()):
-            self.refuse(*_without_room(head.body_size, self._router.limits))
+            self.refuse(*without_room(head.body_size, self._router.limits))
             return
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))
@@ -265,7 +287,7 @@ class ClientConnection(ClientTransport):
         if closes or self._phase == _TUNNEL:
             is_received = self._phase in (_WAITING, _TUNNEL)
             self._phase = _ENDING
-            self._rest = b""
+            self._rest, self._at = b"", 0
             if is_received:
                 self.close()
             else:
@@ -296,7 +318,9 @@ class ClientConnection(ClientTransport):
         """Pass all bytes on in both directions: the server has accepted another protocol."""
         self._phase = _TUNNEL
         if self._rest and self.request is not None:
-            rest, self._rest = self._rest, b""
+            rest = self._rest[self._at :]
+            self._rest, self._at = b"", 0
+            self._receive_more()
             self.request.more(rest, False)
 
     def expire(self, now_s: float, idle_s: float, client_s: float) -> None:
@@ -310,26 +334,7 @@ class ClientConnection(ClientTransport):
         if self._phase == _IDLE and not self._rest:
             if waits_s >= idle_s:
                 self.close()
+        elif self._phase == _IDLE and (self._is_full or self._is_late):
+            pass  # whole requests may wait until the client reads, or for their turn
         elif self._phase in (_IDLE, _RECEIVING) and not self._is_paused and waits_s > client_s:
             self.refuse(408, "the rest of the request did not arrive")
-
-
-def _no_head(data: bytes) -> BadHead:
-    if data[:1].isupper():
-        return BadHead(431, f"the head of the request is larger than {MOST_BYTES} bytes")
-    return BadHead(400, "these bytes are not HTTP/1.1")
-
-
-def _without_room(body_size: int, limits: Limits) -> tuple[int, str, int | None]:
-    """Return status, text and seconds to wait for a body that names the model, and is not kept."""
-    text = "the model in the body decides which server gets it, but the router has no room for the body"
-    if body_size == CHUNKED:
-        most = limits.kept_body_bytes
-        return 413, f"{text}: --kept-body-bytes={most} in chunks; send it with Content-Length", None
-    if body_size > (most := limits.named_body_bytes):
-        return (
-            413,
-            f"{text}: {most} bytes at most, of --kept-bytes={limits.kept_bytes}; raise that",
-            None,
-        )
-    return 503, f"{text} now: --kept-bytes={limits.kept_bytes} of all requests", 1

@@ -164,9 +164,10 @@ class ForwardedRequest(AttemptedRequest):
         self._connection = self._server_model = None
         now_s = monotonic()
         server_model.done(head.status, now_s - self._sent_s, now_s)
-        sequence = self._sequence
-        if sequence is not None and sequence.is_end:
-            self._router.sequences.end(self._route.target.model, sequence.identifier)
+        if self._sequence is not None:
+            self._router.sequences.answered(
+                self._route.target.model, self._sequence, head.status < 400
+            )
         self.client.complete(last, self.closes(head))
 
     def lost(
@@ -186,6 +187,8 @@ class ForwardedRequest(AttemptedRequest):
             self._again()
         else:
             self._is_over = True
+            if self._sequence is not None:
+                self._router.sequences.answered(self._route.target.model, self._sequence, False)
             self.client.refuse(502, f"{title_of(self._route)} was lost: {self._failure}")
 
     def move(self) -> None:

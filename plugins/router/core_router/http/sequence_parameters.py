@@ -12,13 +12,12 @@ import orjson
 
 from core_router.choice.sequences import SequenceParameters
 from core_router.http.chunks import without_chunks
+from core_router.http.top_level import text_at_top
 
 _NAME = b'"sequence_id"'
 # Of a form. A client must not make the router search for long.
 _MOST_PARTS = 100
 _MOST_FIELD = 2048  # bytes of a field with its headers
-# Of JSON that names its model: parsing more would stop the event loop, and take a hundred bytes for each.
-_MOST_CONTAINERS = 1_000_000
 _DISPOSITION = b"content-disposition:"
 _NAMES_MODEL = re.compile(rb"""\bname=(?:model|"model")[ \t]*(?:;|$)""", re.IGNORECASE)
 
@@ -62,21 +61,11 @@ def sequence_of(body: bytes, json_size: int) -> SequenceParameters | None:
 
 
 def model_in(body: bytes) -> str:
-    """Return the name of the model in the JSON or the form of a request.
-
-    "" if it has none, and for JSON with more than a million lists and objects.
-    """
+    """Return the name of the model in the JSON or the form of a request; "" if it has none."""
     text = _json(body, -1)
     if text.startswith(b"--"):
         return _model_of_form(text)
-    if text.count(b"[") + text.count(b"{") > _MOST_CONTAINERS:
-        return ""
-    try:
-        found: Any = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return ""
-    name = found.get("model") if isinstance(found, dict) else None
-    return name if isinstance(name, str) else ""
+    return text_at_top(text, b"model")
 
 
 def _model_of_form(form: bytes) -> str:

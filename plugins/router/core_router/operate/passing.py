@@ -19,7 +19,7 @@ from aiohttp import web
 from core_router.choice.choose import choose_on
 from core_router.http.attempted_request import title_of
 from core_router.http.heads import BadHead, request_head
-from core_router.http.sequence_parameters import sequence_of
+from core_router.http.sequence_parameters import names_sequence, sequence_of
 from core_router.http.targets import target_of
 from core_router.operate.access import refused
 from core_router.servers.tls import reason_of
@@ -78,8 +78,16 @@ async def pass_on(router: Router, access: Access, request: web.Request) -> web.S
         status, answer = await (asyncio.shield(asking) if is_change else asking)
         return web.Response(status=status, body=answer, content_type="application/json")
     route = router.table.route(target)
-    is_inference = target.purpose is Purpose.INFERENCE
-    sequence = sequence_of(body, head.json_size) if is_inference else None
+    sequence = None
+    if target.purpose is Purpose.INFERENCE and (
+        route.is_stateful or names_sequence(body, 0, head.json_size)
+    ):
+        size = len(body) if head.json_size < 0 else head.json_size
+        # As for clients: parsing more would stop the event loop.
+        if size <= (most := router.limits.kept_body_bytes):
+            sequence = sequence_of(body, head.json_size)
+        elif route.is_stateful:
+            return refused(413, f"the body is larger than --kept-body-bytes={most}")
     chosen = _chosen(router, route, sequence)
     if chosen is None:
         failure = "" if sequence is None else router.sequences.failure(route, sequence)
@@ -136,13 +144,15 @@ async def _answer_of(
         raise
     except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
         chosen.failed(monotonic())
+        if sequence is not None:
+            router.sequences.answered(route.target.model, sequence, False)
         if response is not None:
             raise  # the caller must not take a part for the whole
         return refused(502, f"server {chosen.server.name}: {reason_of(error)}")
     now_s = monotonic()
     chosen.done(response.status, now_s - begun_s, now_s)
-    if sequence is not None and sequence.is_end:
-        router.sequences.end(route.target.model, sequence.identifier)
+    if sequence is not None:
+        router.sequences.answered(route.target.model, sequence, response.status < 400)
     if response.status in (404, 503):
         chosen.server.checks_now.set()  # its index may have changed
     await response.write_eof()

@@ -2,6 +2,7 @@
 
 from core_router.grpc.native.blocks import block_of, status_of
 from core_router.grpc.statuses import HEAD
+from core_router.grpc.turns import Turns
 from core_router.options import Limits, RouterOptions
 from core_router.router import Router
 from core_router.servers.server import Address, Server, State
@@ -9,6 +10,7 @@ from core_router.servers.server_model import ServerModel
 
 from frontends.grpc.protocol import messages
 from routing.grpc_servers import V2, request, response
+from routing.http2 import Loop
 
 OPEN = block_of([(b":path", (V2 + "ModelStreamInfer").encode())])
 
@@ -55,14 +57,19 @@ class Client:
 
 
 class Opened:
-    """A stream of a client, and the servers that it may reach."""
+    """A stream of a client, and the servers that it may reach.
 
-    def __init__(self, router):
-        self.router, self.client = router, Client()
+    loop   in which it takes its messages
+    """
+
+    def __init__(self, router, loop=None):
+        self.router, self.client, self.loop = router, Client(), loop or Loop()
+        router.grpc.turns = Turns(self.loop.call_soon)
         self.stream = router.grpc.begin(self.client, 1, OPEN)
 
     def send(self, *given, is_over=False):
         self.stream.received(None, b"".join(given), None, is_over)
+        self.loop.run()
 
     @property
     def reached(self):

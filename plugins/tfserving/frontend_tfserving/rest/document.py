@@ -15,7 +15,13 @@ from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Buffer, Tensor
 from frontend_tfserving.rest.values import read_json, tensor_of, values_of
-from frontend_tfserving.serialized import MOST_CONTEXT_BYTES, example_of, parsed_by_model
+from frontend_tfserving.serialized import (
+    BYTES_PER_COPY,
+    MOST_CONTEXT_BYTES,
+    MOST_CONTEXT_FEATURES,
+    example_of,
+    parsed_by_model,
+)
 from frontend_tfserving.serialized import tensor_of as serialized
 from frontend_tfserving.signatures import sends_vectors
 
@@ -86,6 +92,11 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
         raise invalid("the request body must have 'examples', a list with at least one example")
     if type(context) is not dict:
         raise invalid("'context' must be an object")
+    if len(context) * len(examples) > MOST_CONTEXT_FEATURES:
+        raise invalid(
+            f"'context' has {len(context)} features for {len(examples)} examples; at most "
+            f"{MOST_CONTEXT_FEATURES} are accepted in all: send fewer examples in a request"
+        )
     for number, example in enumerate(examples):
         if type(example) is not dict:
             raise invalid(f"example {number} must be an object of features")
@@ -100,6 +111,14 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
         examples = [example_of(row).SerializeToString() for row in rows]
         return Asked({spec.name: serialized(spec, examples)}, True, len(rows))
     return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
+
+
+def context_bytes(members: Mapping[str, Any]) -> int:
+    """Return as how many bytes the copies of `context` count, one for each example."""
+    examples, context = members.get("examples"), members.get("context")
+    if type(examples) is not list or type(context) is not dict:
+        return 0
+    return BYTES_PER_COPY * len(context) * len(examples)
 
 
 def _byte_size(features: Mapping[str, Any]) -> int:

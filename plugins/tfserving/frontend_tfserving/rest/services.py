@@ -77,10 +77,11 @@ async def _answer(
     version = version_of(server, model, call.version, call.captures.get("label") or "")
     body = await unpacked(server, call)
     _hold(call, body)
-    members = await _away(body, lambda: document.members_of(body))
+    members = await _away(len(body), lambda: document.members_of(body))
     name = document.signature_name(members)
     signature, version = checked_signature(server, model, version, name)
-    asked = await _away(body, lambda: read(members, signature))
+    size = max(len(body), document.context_bytes(members))
+    asked = await _away(size, lambda: read(members, signature))
     id = call.headers.get("X-Request-Id", "")
 
     def sent(request: InferenceRequest) -> Reply:
@@ -109,9 +110,9 @@ def _hold(call: HttpRequest, body: Buffer) -> None:
         call.share.take_large(BYTES_PER_VALUE * count_values(body), "the values of a request")
 
 
-async def _away(body: Buffer, work: Callable[[], Any]) -> Any:
-    """Return work(), which is done on another thread if the body is large."""
-    if len(body) < LARGE_BYTES:
+async def _away(size: int, work: Callable[[], Any]) -> Any:
+    """Return work(), which is done on another thread for `size` bytes if these are many."""
+    if size < LARGE_BYTES:
         return work()
     async with turn():
         return await begin(work)

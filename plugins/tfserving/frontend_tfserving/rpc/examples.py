@@ -17,7 +17,14 @@ from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Tensor
 from frontend_tfserving.rpc import aligned, messages, uniform
-from frontend_tfserving.serialized import MOST_CONTEXT_BYTES, parsed_by_model, tensor_of
+from frontend_tfserving.rpc.reading import away
+from frontend_tfserving.serialized import (
+    BYTES_PER_COPY,
+    MOST_CONTEXT_BYTES,
+    MOST_CONTEXT_FEATURES,
+    parsed_by_model,
+    tensor_of,
+)
 
 if TYPE_CHECKING:
     from core.config import InputSpec, Signature
@@ -27,6 +34,39 @@ _LISTS = {
     "float_list": ("numbers", "f"),
     "int64_list": ("whole numbers", "fiub"),
 }
+
+
+class Examples:
+    """The examples of a request as inputs of models. They are read once for each signature. Event loop only.
+
+    size    of the request in bytes
+    tasks   how often `inputs_of` is called
+    """
+
+    def __init__(self, given: messages.EncodedInput, size: int, tasks: int = 1):
+        self._given = given
+        self._tasks = tasks
+        self._size = max(size, _context_bytes(given))
+        self._read: list[tuple[Signature, dict[str, Tensor]]] = []
+
+    async def inputs_of(self, signature: Signature) -> dict[str, Tensor]:
+        """Return the inputs, which the caller may change. Raises as the function `inputs_of`."""
+        for known, inputs in self._read:
+            if known is signature:
+                break
+        else:
+            inputs = await away(self._size, inputs_of, self._given, signature)
+            if self._tasks == 1:
+                return inputs
+            self._read.append((signature, inputs))
+        return await away(self._size, _copied, inputs)
+
+
+def _copied(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name: Tensor(name, each.dtype, each.shape, array=each.array.copy())
+        for name, each in inputs.items()
+    }
 
 
 def inputs_of(given: messages.EncodedInput, signature: Signature) -> dict[str, Tensor]:
@@ -55,6 +95,12 @@ def inputs_of(given: messages.EncodedInput, signature: Signature) -> dict[str, T
     }
 
 
+def _context_bytes(given: messages.EncodedInput) -> int:
+    """Return as how many bytes the copies of the context count, one for each example."""
+    found = given.example_list_with_context
+    return BYTES_PER_COPY * len(found.context.features.feature) * len(found.examples)
+
+
 def _columns(encoded: Sequence[bytes], signature: Signature) -> Mapping[str, aligned.Column] | None:
     """Return the columns of a table of examples; None if each must be read by itself."""
     known = None if parsed_by_model(signature, ()) is not None else signature.inputs
@@ -66,6 +112,12 @@ def _columns(encoded: Sequence[bytes], signature: Signature) -> Mapping[str, ali
 def _examples(given: messages.EncodedInput) -> tuple[Sequence[bytes], Mapping[str, Any]]:
     if given.WhichOneof("kind") == "example_list_with_context":
         found = given.example_list_with_context
+        features = len(found.context.features.feature)
+        if features * len(found.examples) > MOST_CONTEXT_FEATURES:
+            raise invalid(
+                f"the context has {features} features for {len(found.examples)} examples; at most "
+                f"{MOST_CONTEXT_FEATURES} are accepted in all: send fewer examples in a request"
+            )
         if found.context.ByteSize() * len(found.examples) > MOST_CONTEXT_BYTES:
             raise invalid(
                 "the context is too large for so many examples; send fewer of them in a request"

@@ -13,7 +13,7 @@ from frontend_tfserving.classes import classes_of, values_of
 from frontend_tfserving.prediction import Submit, received, send
 from frontend_tfserving.rpc import messages
 from frontend_tfserving.rpc.described import chosen, metadata_of, spec_of, status_of
-from frontend_tfserving.rpc.examples import inputs_of
+from frontend_tfserving.rpc.examples import Examples
 from frontend_tfserving.rpc.reading import away, read
 from frontend_tfserving.rpc.reload import reload
 from frontend_tfserving.rpc.tensors import made_bytes, proto_of, tensor_of
@@ -39,6 +39,8 @@ Reader = Callable[[bytes, GrpcCall], Awaitable[Any]]
 
 Service = Callable[[Any, int, GrpcCall], Awaitable[bytes]]
 """What answers a decoded request of so many bytes, with an encoded message."""
+
+_MOST_TASKS = 100  # of MultiInference
 
 _METHODS = {"tensorflow/serving/classify": "classify", "tensorflow/serving/regress": "regress"}
 
@@ -129,7 +131,7 @@ class PredictionService:
         self, request: messages.EncodedExamplesRequest, size: int, call: GrpcCall
     ) -> bytes:
         signature, outputs, version = await self._of_examples(
-            request.model_spec, request.input, size, call
+            request.model_spec, Examples(request.input, size), call
         )
         spec = spec_of(request.model_spec, version)
 
@@ -144,7 +146,7 @@ class PredictionService:
         self, request: messages.EncodedExamplesRequest, size: int, call: GrpcCall
     ) -> bytes:
         signature, outputs, version = await self._of_examples(
-            request.model_spec, request.input, size, call
+            request.model_spec, Examples(request.input, size), call
         )
         spec = spec_of(request.model_spec, version)
 
@@ -159,15 +161,18 @@ class PredictionService:
         self, request: messages.EncodedMultiInferenceRequest, size: int, call: GrpcCall
     ) -> bytes:
         """Answer each task with the same examples. Raises CoreError if one of them fails."""
+        if len(request.tasks) > _MOST_TASKS:
+            raise invalid(
+                f"the request has {len(request.tasks)} tasks; at most {_MOST_TASKS} are accepted"
+            )
         found = messages.MultiInferenceResponse()
+        examples = Examples(request.input, size, len(request.tasks))
         for task in request.tasks:
             if task.method_name not in _METHODS:
                 raise invalid(
                     f"the task has the method '{task.method_name}'; known are {', '.join(_METHODS)}"
                 )
-            signature, outputs, version = await self._of_examples(
-                task.model_spec, request.input, size, call
-            )
+            signature, outputs, version = await self._of_examples(task.model_spec, examples, call)
             result = found.results.add(model_spec=spec_of(task.model_spec, version))
             if _METHODS[task.method_name] == "classify":
                 made = await away(_byte_size(outputs), _classification, signature, outputs)
@@ -179,10 +184,10 @@ class PredictionService:
         return encoded
 
     async def _of_examples(
-        self, spec: messages.ModelSpec, given: messages.EncodedInput, size: int, call: GrpcCall
+        self, spec: messages.ModelSpec, examples: Examples, call: GrpcCall
     ) -> tuple[Signature, Mapping[str, Tensor], int]:
         signature, version = self._signature(spec)
-        inputs = await away(size, inputs_of, given, signature)
+        inputs = await examples.inputs_of(signature)
         replies = send(self._submit(call), signature, inputs, version=version)
         return signature, *(await received(signature, replies))
 

@@ -20,7 +20,7 @@ from frontend_tfserving.rpc import messages, varints
 from frontend_tfserving.types import BY_NUMBER, NUMBERS
 
 MOST_REPEATED_BYTES = 64 * 2**20
-"""Largest tensor that fewer values than elements may fill."""
+"""Largest tensor that fewer values than elements may fill. Each text counts, as in the bytes of a tensor."""
 
 MOST_DIMENSIONS = 32
 
@@ -45,7 +45,7 @@ def made_bytes(proto: messages.PackedTensor) -> int:
     values = len(sent) if dtype is dtypes.BYTES else sum(map(len, sent))
     most = max(MOST_REPEATED_BYTES, 8 * values)
     count = math.prod(max(0, int(dim.size)) for dim in dims)
-    return min(most, count * (dtype.byte_size or 8))
+    return min(most, count * _element_bytes(dtype, sent, count))
 
 
 def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
@@ -76,7 +76,7 @@ def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
         raise invalid(
             f"input '{name}' has {len(values)} values in {found.field}, its shape {list(shape)} has {count}"
         )
-    if len(values) < count and count * (dtype.byte_size or 8) > MOST_REPEATED_BYTES:
+    if len(values) < count and count * _element_bytes(dtype, values, count) > MOST_REPEATED_BYTES:
         raise invalid(
             f"input '{name}' of shape {list(shape)} has {len(values)} values in {found.field}; so large a "
             "tensor needs all of them"
@@ -86,6 +86,16 @@ def tensor_of(name: str, proto: messages.PackedTensor) -> Tensor:
     except ValueError:  # numpy cannot index such a shape
         raise invalid(f"input '{name}' has a shape that is too large: {list(shape)}") from None
     return Tensor(name, dtype, shape, array=array)
+
+
+def _element_bytes(dtype: DataType, values: Any, count: int) -> int:
+    """Return the bytes of each of `count` elements. Texts that are all sent are those of the request.
+
+    A text that is repeated has its length and its characters again in the tensor's bytes.
+    """
+    if dtype is dtypes.BYTES:
+        return max(8, 4 + len(values[-1])) if 0 < len(values) < count else 8
+    return dtype.byte_size or 8
 
 
 def _of_content(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ def tensor_of_value(spec: InputSpec, batched: bool, value: Any) -> Tensor:
         array = np.array(_texts(value), dtype=object)
         if any(isinstance(each, list) for each in array.flat):
             raise _wrong(spec, "lists of different lengths")
+    elif _has_texts(value):  # numpy would give every element the width of the longest text
+        raise _wrong(spec, "other elements than numbers")
     else:
         try:
             array = np.array(value)
@@ -129,6 +132,14 @@ def _as_bytes(spec: InputSpec, array: np.ndarray) -> np.ndarray:
     except (ValueError, SystemError):  # half of a surrogate pair, a number that is no character
         raise _wrong(spec, "texts with characters that Unicode does not have") from None
     return found
+
+
+def _has_texts(value: Any) -> bool:
+    """Return whether the first level of nested lists that has not only lists has a text."""
+    level = [value]
+    while level and (types := set(map(type, level))) == {list}:
+        level = list(chain.from_iterable(level))
+    return bool(level) and str in types
 
 
 def _texts(value: Any, depth: int = 0) -> Any:

@@ -1,5 +1,6 @@
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport SIZE_MAX, int32_t, uint32_t
 from libcpp cimport bool
+from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -40,7 +41,7 @@ cdef extern from "session.hpp" namespace "core_router":
         bool is_sent()
 
     cdef cppclass Session:
-        Session(bool is_server, uint32_t most_streams) except +
+        Session(bool is_server, uint32_t most_streams, shared_ptr[size_t] unread) except +
         bool receive(const char* data, size_t count) except +
         bool send(Wire& wire, size_t most) except +
         Stream* next_news()
@@ -48,6 +49,7 @@ cdef extern from "session.hpp" namespace "core_router":
         bool over()
         bool takes_requests()
         size_t streams()
+        size_t unsent()
         vector[Stream*] all() except +
         void abandon()
         void say_goodbye()
@@ -75,6 +77,9 @@ cdef class Flusher:
     cdef char* _bytes
     cdef object _view
     cdef Wire _wire
+    cdef shared_ptr[size_t] _unread
+    cdef size_t _most_unread
+    cdef object _too_much
 
     cdef add(self, Link link)
 
@@ -104,6 +109,7 @@ cdef class ClientLink(Link):
     cdef object _owner
 
     cpdef respond(self, int32_t id, bytes head, bint is_last)
+    cpdef size_t unread(self)
 
 
 cdef class ServerLink(Link):

@@ -1,4 +1,5 @@
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 from typing import Any, Protocol
 
 class Receiver:
@@ -28,7 +29,17 @@ class Receiver:
 class Flusher:
     """Writes what the links of a router have to send, once in each iteration of the loop."""
 
-    def __init__(self, loop: AbstractEventLoop): ...
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        most_unread: int | None = None,
+        too_much: Callable[[], None] | None = None,
+    ):
+        """Create a flusher.
+
+        most_unread   bytes that wait for clients, all of them together; None for any number
+        too_much      is called if more wait after a flush; it has to close connections
+        """
 
 class Link:
     """A connection: the protocol of its transport. Functions with an id accept that of a closed stream."""
@@ -81,6 +92,8 @@ class ClientLink(Link):
     def __init__(self, owner: _Owner, flusher: Flusher): ...
     def respond(self, id: int, head: bytes, is_last: bool) -> None:
         """Send the head of a response. is_last: nothing follows, and the receiver gets no more news."""
+    def unread(self) -> int:
+        """Return how many bytes of responses wait for the client."""
 
 class ServerLink(Link):
     """A connection to a server.

@@ -38,8 +38,11 @@ cdef class Receiver:
 
 
 cdef class Flusher:
-    def __init__(self, loop):
+    def __init__(self, loop, most_unread=None, too_much=None):
         self._loop = loop
+        self._unread = make_shared[size_t](<size_t>0)
+        self._most_unread = SIZE_MAX if most_unread is None else most_unread
+        self._too_much = too_much
         self._links = []
         self._buffer = bytearray(READ_BYTES)
         self._bytes = self._buffer
@@ -66,6 +69,8 @@ cdef class Flusher:
                 logger.exception("a gRPC connection failed, and ends")
                 self._wire.clear()
                 link.abort()
+        if self._unread.get()[0] > self._most_unread:
+            self._too_much()
 
 
 cdef class Link:
@@ -74,7 +79,7 @@ cdef class Link:
 
     def connection_made(self, transport):
         self._transport = transport
-        self._session = new Session(self._is_server, MOST_STREAMS)
+        self._session = new Session(self._is_server, MOST_STREAMS, self._flusher._unread)
         self._flusher.add(self)
 
     def connection_lost(self, error):
@@ -306,6 +311,9 @@ cdef class ClientLink(Link):
             stream = self._session.find(id)
             if stream != NULL:
                 self._release(stream)
+
+    cpdef size_t unread(self):
+        return self._session.unsent() if self._session != NULL else 0
 
 
 cdef class ServerLink(Link):

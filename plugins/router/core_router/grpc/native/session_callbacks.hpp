@@ -163,7 +163,8 @@ struct Callbacks {
   }
 };
 
-inline Session::Session(bool is_server, uint32_t most_streams) : is_server_(is_server) {
+inline Session::Session(bool is_server, uint32_t most_streams, std::shared_ptr<size_t> unread)
+    : is_server_(is_server), unsent_{0, is_server ? unread : std::make_shared<size_t>(0)} {
   nghttp2_session_callbacks* calls;
   nghttp2_session_callbacks_new(&calls);
   nghttp2_session_callbacks_set_on_begin_frame_callback(calls, Callbacks::begin_frame);
@@ -206,7 +207,7 @@ inline Session::~Session() {
 }
 
 inline Stream* Session::add(int32_t id) {
-  Stream* stream = new Stream();
+  Stream* stream = new Stream(unsent_);
   stream->id = id;
   streams_.emplace(id, stream);
   return stream;

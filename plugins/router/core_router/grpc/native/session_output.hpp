@@ -67,7 +67,7 @@ inline Stream* Session::request(std::string_view block, std::string_view timeout
     if (!timeout.empty() && each.name == "grpc-timeout") each.value = timeout;
     fields_.push_back(Callbacks::field(each));
   }
-  Stream* stream = new Stream();
+  Stream* stream = new Stream(unsent_);
   nghttp2_data_provider body{};
   body.source.ptr = stream;
   body.read_callback = Callbacks::read;
