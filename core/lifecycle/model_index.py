@@ -119,8 +119,7 @@ class ModelIndex:
 
     def ready_versions(self, name: str) -> list[int]:
         """Return the numbers of the READY versions of a model, by its key, ascending; empty if unknown."""
-        model = self._models.get(name)
-        versions = model.versions if model is not None else {}
+        versions = self._models[name].versions if name in self._models else {}
         return sorted(number for number, each in versions.items() if each.state == "READY")
 
     def versions(self) -> Iterable[ModelVersion]:
@@ -147,13 +146,14 @@ class ModelIndex:
     async def look(self) -> None:
         """Refresh what `index` shows of remote repositories. Raises CoreError if one cannot be read."""
         if self._catalog.remote:
-            with _reading():
+            try:
                 await self._host.run(self._catalog.look)
+            except OSError as error:
+                raise internal(f"failed to read the model repository: {error}") from error
 
     async def listed(self) -> set[str]:
-        """Return the names of all models in the repositories. Raises CoreError if one is unreadable."""
-        with _reading():
-            return {name_of(key) for key in await self._host.run(self._catalog.names)}
+        """Return the names of the models in the repositories, as a thread lists them. Raises OSError."""
+        return {name_of(key) for key in await self._host.run(self._catalog.names)}
 
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
         """Return the v2 entries of the index, or only those in state READY, sorted by name and version.
@@ -161,13 +161,12 @@ class ModelIndex:
         A model that came with a load request is listed until all its versions are unloaded. Remote
         repositories contribute the models that the last look saw. Raises CoreError if one is unreadable.
         """
-        with _reading():
+        try:
             holders = self._catalog.names()
-        active = {
-            name
-            for name, model in self._models.items()
-            if any(map(_active, model.versions.values()))
-        }
+        except OSError as error:
+            raise internal(f"failed to read the model repository: {error}") from error
+        versions = {name: model.versions.values() for name, model in self._models.items()}
+        active = {name for name, each in versions.items() if any(map(_active, each))}
         entries = []
         for name in sorted({*holders, *active}):
             model = self._models.get(name)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from core.errors import internal
 from core.server import InferenceServer
 
 
@@ -36,7 +37,10 @@ async def name_to_load(server: InferenceServer, name: str) -> str:
     """
     if "%" not in name or server.options.model_control_mode != "explicit":
         return name
-    listed = await server.manager.listed()
+    try:
+        listed = await server.manager.listed()
+    except OSError as error:
+        raise internal(f"failed to read the model repository: {error}") from error
     return as_known(name, lambda each: each in listed or server.models.knows(each))
 
 
