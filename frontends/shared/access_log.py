@@ -69,7 +69,7 @@ class AccessLogEntry:
             self.caller = caller.name
 
     def cut(self) -> None:
-        """Cut the texts of the client to LONGEST_TEXT: it writes them as long as a body."""
+        """Cut the texts that a client may make as long as a body, since many entries may wait."""
         if len(self.id) + len(self.path) + len(self.model) + len(self.version) > LONGEST_TEXT:
             self.id = self.id[:LONGEST_TEXT]
             self.path = self.path[:LONGEST_TEXT]
@@ -79,7 +79,8 @@ class AccessLogEntry:
     def line(self, epoch_ns: int) -> dict[str, Any]:
         """Return the JSON object of the line.
 
-        Fields that are empty text, except `client`, and unknown counts of tokens are left out.
+        Fields that are empty text, except `client`, and unknown counts of tokens are left out. Texts of
+        clients are cut to LONGEST_TEXT.
         epoch_ns   time.time_ns() - time.monotonic_ns(), to convert monotonic times
         """
         found: dict[str, Any] = {
@@ -89,7 +90,7 @@ class AccessLogEntry:
         }
         for name in ("method", "path", "model", "version", "id", "caller"):
             if text := getattr(self, name):
-                found[name] = text
+                found[name] = text[:LONGEST_TEXT]
         if self.trace:
             found["trace_id"] = self.trace
         found["status"] = self.status

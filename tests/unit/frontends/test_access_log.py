@@ -131,12 +131,14 @@ def test_a_long_name_is_cut(opened, path):
     assert len(path.read_bytes()) < 2000
 
 
-def test_of_a_long_id_no_more_waits_than_is_written(opened):
-    """Of all that clients choose, an id alone may be as long as a body, and many may wait."""
-    log, found = opened(), entry(id="i" * 100_000)
+@pytest.mark.parametrize("name", ["id", "model", "path", "version"])
+def test_of_a_long_text_no_more_waits_than_is_written(opened, name):
+    """Clients choose these texts, as long as a body or a header, and many entries may wait."""
+    log, found = opened(), entry()
+    setattr(found, name, "i" * 100_000)
     log.write(found, 200, 0)
 
-    assert len(found.id) == LONGEST_TEXT
+    assert len(getattr(found, name)) == LONGEST_TEXT
 
 
 def test_one_of_so_many_is_written_and_every_failure(opened, path):
