@@ -98,6 +98,11 @@ def test_settings_are_an_object(value):
             'priority_queue_policy has the key "0", expected a level from 1 to 1000',
         ),
         (
+            {"priority_queue_policy": {"1" * 5000: {}}},  # int() refuses so many digits
+            'priority_queue_policy has the key "1111',
+        ),
+        ({"priority_queue_policy": {"1001": {}}}, "expected a level from 1 to 1000"),
+        (
             {"priority_queue_policy": [1]},
             'expected an object such as {"1": {"max_queue_size": 10}}',
         ),
