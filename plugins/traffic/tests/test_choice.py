@@ -2,6 +2,7 @@
 
 import math
 import random
+import sys
 
 import pytest
 from core_traffic.choice import Choice, Sequences
@@ -137,6 +138,21 @@ def test_a_sequence_stays_where_it_began(clock):
     assert [ask(SEQUENCE_START), ask()] == [1, 1]  # a new one is chosen anew
     assert ask(SEQUENCE_START | SEQUENCE_END) == 1
     assert len(sequences) == 0
+
+
+def test_of_a_long_id_only_a_digest_is_remembered(clock):
+    sequences = Sequences(lambda: 1.0, clock)
+    ids = ["a" * 100_000 + end for end in ("1", "2", "\ud800")]
+    for version, id in enumerate(ids, 1):
+        start = of(correlation_id=id, flags=SEQUENCE_START)
+        sequences.version_of(start, lambda request, version=version: version, (1, 2, 3))
+
+    later = [
+        sequences.version_of(of(correlation_id=id), lambda request: 9, (1, 2, 3)) for id in ids
+    ]
+
+    assert later == [1, 2, 3]
+    assert all(sys.getsizeof(key) < 200 for key in sequences._begun)
 
 
 def test_a_sequence_whose_version_is_gone_is_chosen_anew(clock):
