@@ -45,6 +45,18 @@ def test_the_last_traces_are_listed_with_the_latest_first():
     assert ring.listed()[0]["spans"][0]["stamps"] == [["REQUEST_START", 0], ["REQUEST_END", 1000]]
 
 
+def test_of_long_texts_of_clients_only_the_beginning_is_kept():
+    long = trace(1, error="e" * 100_000, children=("a",))
+    for each in (long, *long.children):
+        each.request_id = "i" * 100_000
+
+    (found,) = filled(long).listed()
+
+    assert found["request"] == "i" * 1024
+    assert found["error"] == "e" * 4096
+    assert long.children[0].request_id == "i" * 1024
+
+
 def test_slow_and_failed_traces_outlive_many_fast_ones():
     fast = [trace(number) for number in range(3, 200)]
 
