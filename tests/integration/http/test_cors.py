@@ -200,7 +200,9 @@ UPGRADE = {
 }
 
 
-@pytest.mark.parametrize(("origin", "status"), [(LISTED, 101), (OTHER, 403), ("null", 403)])
+@pytest.mark.parametrize(
+    ("origin", "status"), [(LISTED, 101), (OTHER, 403), ("null", 403), ("http://[", 403)]
+)
 async def test_a_websocket_is_for_listed_origins_only(open_with, origin, status):
     """It has the credentials of the browser, so the star does not permit it."""
     async with open_with(http_cors_origins=(LISTED, "*")) as site:
