@@ -10,6 +10,7 @@ from frontends.http.access_log import write_malformed
 from frontends.http.aiohttp_web import HttpVersion11, web
 from frontends.http.content_type_fields import without_repeated
 from frontends.http.errors import refusal
+from frontends.http.incoming_messages import IncomingMessages
 from frontends.http.message import HttpRequest
 from frontends.http.native.framing import Framing
 from frontends.http.request_timeouts import TOO_SLOW, UnfinishedRequest
@@ -38,6 +39,7 @@ class AiohttpConnection(web.RequestHandler):
         "cors",
         "drops_followers",
         "heard",
+        "incoming",
         "is_fallback",
         "load_reports",
         "share",
@@ -60,6 +62,7 @@ class AiohttpConnection(web.RequestHandler):
         self.active: ActiveCall | None = None  # that is being answered, with an access policy
         self.came = 0  # bytes received
         self.heard = 0  # of these, those received when its last request ended
+        self.incoming: IncomingMessages | None = None  # while it is a WebSocket
 
     def data_received(self, data: bytes) -> None:
         if self.is_fallback or not data:
@@ -78,6 +81,11 @@ class AiohttpConnection(web.RequestHandler):
     def _feed(self, data: bytes) -> None:
         """Pass bytes to aiohttp. If they are malformed, a reader of an unfinished body gets the error too."""
         self.came += len(data)
+        if self.incoming is not None:
+            if not self.incoming.is_over:
+                super().data_received(data)
+                self.incoming.came(len(data))
+            return
         before = len(self._messages)
         super().data_received(data)
         messages: Any = self._messages
@@ -128,6 +136,8 @@ class AiohttpConnection(web.RequestHandler):
 
     def unfinished(self) -> UnfinishedRequest | None:
         """Return the request of which the server waits for a part; None if it waits for none."""
+        if self.incoming is not None:
+            return None if self._reading_paused else self.incoming.unfinished()
         request = self._current_request
         if request is not None and not request.content.is_eof() and not self._reading_paused:
             return UnfinishedRequest(True, self.used, self.came - self.heard)

@@ -256,6 +256,7 @@ class HttpListener:
             share = RequestShare(connection_of(request).share)
             captures = self._router.named(self._server, match)
             meter = None if active is None else active.meter()
+            share.take_large(len(body), "a message of the WebSocket")
             return HttpRequest("POST", path, captures, headers, body, share=share, meter=meter)
 
         try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 _STARTS_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+_MOST_MARKERS = 10_000  # and bytes that fill, before the first scan of a JPEG; usual are twenty
+_MOST_CHUNKS = 100_000  # of a PNG or WebP file; 32 MB have 4,000 as libpng writes them
 _MOST_SCANS = 100  # each scan of a progressive JPEG passes over all pixels; usual are ten
 _ORIENTATION = 0x0112  # the tag of EXIF
 
@@ -50,7 +52,7 @@ def read_header(data: bytes) -> Header:
 def _jpeg(data: bytes) -> Header:
     place, orientation = 2, 1
     size: tuple[int, int] | None = None
-    while True:
+    for _ in range(_MOST_MARKERS):
         if data[place] != 0xFF:
             raise NoPicture(f"it is a JPEG file with a wrong marker at byte {place}")
         marker = data[place + 1]
@@ -67,6 +69,10 @@ def _jpeg(data: bytes) -> Header:
             elif marker == 0xE1 and data[place + 4 : place + 10] == b"Exif\0\0":
                 orientation = orientation_of(data[place + 10 : place + 2 + length])
             place += 2 + max(length, 2)
+    else:
+        raise NoPicture(
+            f"it is a JPEG file of {_MOST_MARKERS} markers or more before its first scan"
+        )
     if size is None:
         raise NoPicture("it is a JPEG file without a frame")
     if data.rfind(b"\xff\xd9") < place:
@@ -79,7 +85,7 @@ def _jpeg(data: bytes) -> Header:
 def _png(data: bytes) -> Header:
     width, height = struct.unpack_from(">II", data, 16)
     place, orientation = 8, 1
-    while True:
+    for _ in range(_MOST_CHUNKS):
         length, kind = struct.unpack_from(">I4s", data, place)
         if place + 12 + length > len(data):
             raise NoPicture(f"it is a PNG file of {len(data)} bytes without its end")
@@ -88,6 +94,7 @@ def _png(data: bytes) -> Header:
         if kind == b"IEND":
             return Header("PNG", width, height, orientation)
         place += 12 + length
+    raise NoPicture(f"it is a PNG file of {_MOST_CHUNKS} chunks or more")
 
 
 def _webp(data: bytes) -> Header:
@@ -112,7 +119,9 @@ def _webp(data: bytes) -> Header:
 
 def _webp_orientation(data: bytes) -> int:
     place = 12
-    while place + 8 <= len(data):
+    for _ in range(_MOST_CHUNKS):
+        if place + 8 > len(data):
+            break
         kind, length = struct.unpack_from("<4sI", data, place)
         if kind == b"EXIF":
             found = data[place + 8 : place + 8 + length]

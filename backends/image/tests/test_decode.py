@@ -153,6 +153,25 @@ def test_a_file_that_takes_long_to_decode_is_refused(pictures, options):
         Decode(options())(slow)
 
 
+@pytest.mark.parametrize("marker", [b"\xff", b"\xff\x01", b"\xff\xfe\0\x02"])
+def test_very_many_markers_are_refused(pictures, marker):
+    data = pictures.file(pictures.pixels(1, 16, 16))
+
+    assert read_header(data[:2] + marker * 1000 + data[2:]).width == 16
+    with pytest.raises(NoPicture, match="a JPEG file of 10000 markers or more"):
+        read_header(data[:2] + marker * 10_000 + data[2:])
+
+
+def test_very_many_chunks_of_a_png_are_refused(pictures):
+    data = pictures.file(pictures.pixels(1, 16, 16), "PNG")
+    chunk = struct.pack(">I4sI", 0, b"teXt", zlib.crc32(b"teXt"))
+    end = data.rindex(b"IEND") - 4
+
+    assert read_header(data[:end] + chunk * 1000 + data[end:]).width == 16
+    with pytest.raises(NoPicture, match="a PNG file of 100000 chunks or more"):
+        read_header(data[:end] + chunk * 100_000 + data[end:])
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_file_without_its_end_is_refused_wherever_it_ends(pictures, options, format):
     data = pictures.file(pictures.pixels(1, 60, 60), format)

@@ -48,7 +48,12 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(structure, reason):
 
 
 @pytest.mark.parametrize(
-    "structure", [Structure(grammar="(" * 1000), Structure(grammar="a" * (MOST_CHARACTERS + 1))]
+    "structure",
+    [
+        Structure(grammar="(" * 1000),
+        Structure(grammar="a" * (MOST_CHARACTERS + 1)),
+        Structure(choices=["a" * (MOST_CHARACTERS // 2)] * 2),
+    ],
 )
 def test_a_grammar_is_bounded(structure):
     with pytest.raises(StructureRefused, match="at most"):

@@ -18,7 +18,6 @@ from backend_transformers.pooling import Pooling
 from backend_transformers.settings import Settings
 from core.errors import invalid
 
-
 _MOST_OF_QUERIES = 64 * 2**20  # characters of a query, counted for each document
 
 

@@ -156,6 +156,8 @@ def split_url(url: str) -> Place:
 
 
 def _path_of(url: str) -> str:
+    if len(url) > _LONGEST:
+        raise invalid(f"the path has {len(url)} characters; it may have {_LONGEST}")
     path = url
     if url[:5].lower() == "file:":
         path = url[5:]

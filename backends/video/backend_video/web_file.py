@@ -24,6 +24,7 @@ from core.errors import CoreError, Kind, forbidden, invalid, not_found, unavaila
 _MOST_REDIRECTS = 5
 _SKIPPED = 256 * 1024  # bytes that are read and dropped rather than asked for anew
 _REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_DIGITS = 18  # of the size of a file
 _CAMERA = "multipart/x-mixed-replace"
 _PARTIAL, _UNSATISFIABLE = 206, 416
 
@@ -307,4 +308,5 @@ def _headers(place: Place, position: int) -> Mapping[str, str]:
 
 def _whole_size(content_range: str) -> int | None:
     text = content_range.rpartition("/")[2].strip()
-    return int(text) if text.isascii() and text.isdecimal() else None
+    is_size = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if is_size else None

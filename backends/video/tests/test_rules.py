@@ -177,6 +177,14 @@ def test_files_are_read_below_the_folders_only(rules, tmp_path):
     assert error.value.kind is Kind.NOT_FOUND
 
 
+def test_a_path_has_4096_characters_at_most(rules, tmp_path):
+    (tmp_path / "films").mkdir()
+
+    for url in ("a/" * 2049, "file:///" + "a/" * 2049):
+        with pytest.raises(CoreError, match=r"the path has 4\d\d\d characters; it may have 4096"):
+            rules(folders="films").open_file(url)
+
+
 def test_only_regular_files_are_read_and_no_pipe_blocks(rules, tmp_path):
     (tmp_path / "films" / "a").mkdir(parents=True)
     os.mkfifo(tmp_path / "films" / "pipe")

@@ -7,6 +7,7 @@ from statistics import median
 import numpy as np
 import pytest
 from backend_video.films import film, number_in
+from backend_video.web_file import _whole_size
 
 from core.errors import CoreError, Kind
 
@@ -46,6 +47,14 @@ def test_a_film_with_its_index_at_the_end_is_read_by_ranges(site, ask, film50):
 
     assert numbers(ask("web", f"{site.url}/film.mp4")) == list(range(50))
     assert site.asked[0] == ("/film.mp4", "bytes=0-")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("bytes 0-1/2", 2), ("bytes 0-1/*", None), ("", None), ("bytes 0-1/" + "9" * 5000, None)],
+)
+def test_the_size_of_a_file_is_a_number_of_few_digits(text, size):
+    assert _whole_size(text) == size
 
 
 def test_a_server_without_ranges_gives_films_with_their_index_at_the_beginning(site, ask):

@@ -19,15 +19,14 @@ from core.errors import cancelled, internal, invalid
 from core.request import InferenceRequest
 from core.similar import did_you_mean
 from core_generate.engine import Prompt
+from core_generate.prompt_size import check_counted, check_prompt, check_texts, size_of
 from core_generate.reading import (
     GenerateRequest,
-    check_size,
     missing,
     read_generate,
     read_prompt,
     read_speech,
     read_tokens,
-    size_of,
     texts,
 )
 from core_generate.running import Done, GenerationRun
@@ -57,7 +56,8 @@ class EngineInstance(core.ModelInstance):
         self._threads = ThreadPoolExecutor(
             min(self.ahead, _MOST_THREADS), thread_name_prefix=self.model.name
         )
-        self._tokenizer = Tokenizer(self.model.name, self.model.version, engine, self.loop)
+        context = self.model.description.context
+        self._tokenizer = Tokenizer(self.model.name, self.model.version, engine, self.loop, context)
         # What each task computes; `generate` alone has several responses.
         self._tasks: dict[str, Callable[[InferenceRequest], Outputs]] = {
             "embed": self._embed,
@@ -118,7 +118,7 @@ class EngineInstance(core.ModelInstance):
         self, request: InferenceRequest, parameters: Mapping[str, Any] | None
     ) -> GenerateRequest:
         """Return what a request of the task "generate" asks for. Any thread. Raises CoreError(INVALID)."""
-        check_size(request.inputs, self.model.description.context)
+        check_prompt(request.inputs, self.model.description.context)
         asked = read_generate(request.inputs, self.model.engine.supports, parameters)
         if asked.stream and not self.model.config.model_transaction_policy.decoupled:
             raise invalid(
@@ -176,7 +176,7 @@ class EngineInstance(core.ModelInstance):
         if "prompt_token_ids" in request.inputs:
             prompts = [Prompt(tokens=read_prompt(request.inputs)[1] or ())]
         else:
-            prompts = [Prompt(text=each) for each in texts(request.inputs, "text_input")]
+            prompts = [Prompt(text=each) for each in self._texts(request, "text_input")]
         found, counts = self.model.engine.embed(prompts)
         self.model.measured.read(sum(counts))
         if request.trace is not None:
@@ -187,8 +187,8 @@ class EngineInstance(core.ModelInstance):
         }
 
     def _rank(self, request: InferenceRequest) -> Outputs:
-        query = texts(request.inputs, "query")[0]
-        documents = texts(request.inputs, "documents")
+        query = self._texts(request, "query")[0]
+        documents = self._texts(request, "documents")
         found, count = self.model.engine.rank(query, documents)
         self.model.measured.read(count)
         if request.trace is not None:
@@ -221,6 +221,7 @@ class EngineInstance(core.ModelInstance):
 
     def _tokenize(self, request: InferenceRequest) -> Outputs:
         text = "".join(texts(request.inputs, "text_input"))
+        check_counted(text, self.model.description.context)
         special = bool(request.parameters.get("special", True))
         tokens = self.model.engine.tokenize(text, special)
         return {"token_ids": np.array(tokens, np.int32)}
@@ -231,6 +232,12 @@ class EngineInstance(core.ModelInstance):
         tokens = read_tokens(tensor)
         text = self.model.engine.detokenize(tokens)
         return {"text_output": _encoded([text])}
+
+    def _texts(self, request: InferenceRequest, name: str) -> list[str]:
+        """Return the texts of an input. Raises CoreError(INVALID) as `texts`, and PromptTooLong."""
+        found = texts(request.inputs, name)
+        check_texts(found, name, self.model.description.context)
+        return found
 
     def _checked(self, name: str, found: Any, dimensions: int, rows: int) -> Any:
         array = np.ascontiguousarray(found, np.float32)

@@ -13,7 +13,6 @@ from core.tensor import Tensor
 from core_generate.chat.media import check_audio, check_image
 from core_generate.chat.messages import MOST_MEDIA
 from core_generate.engine import Prompt, Sampling, Speech, never
-from core_generate.errors import PromptTooLong
 from core_generate.sampling import INPUT, SamplingRequest, read_sampling, sampling_among
 from core_generate.sound import decode
 from core_generate.tensors import RETURNS
@@ -21,10 +20,6 @@ from core_generate.tensors import RETURNS
 _ALWAYS = frozenset({"max_tokens", "stop", "text"})
 _PLAIN = SamplingRequest()
 _SPACES = b" \t\n\r\v\f"  # in base64
-# A prompt that is longer than its context by far is refused before it is tokenized, which takes long.
-_MOST_OF_TOKEN = 64  # bytes of text for each token of the context
-_PREFIX = 4  # bytes before an element of BYTES
-_LEAST_BOUND = 64 * 1024  # bytes or tokens that every prompt may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,37 +87,6 @@ def read_generate(
             raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
     prompt = Prompt(text, tokens or (), images, sounds, asked.suffix, asked.adapter)
     return GenerateRequest(prompt, sampling, stream, prepend, returns)
-
-
-def check_size(inputs: Mapping[str, Tensor], context: int) -> None:
-    """Raise PromptTooLong for a prompt that cannot fit into the context, by its size alone.
-
-    context   tokens that the model can read, 0 if unknown: no prompt is refused then
-    The bound is 64 bytes for each token of the context, or as many tokens as it has; at least 64 Ki of them.
-    """
-    if not context:
-        return
-    most = max(_LEAST_BOUND, context * _MOST_OF_TOKEN)
-    if (text := inputs.get("text_input")) is not None and (size := size_of(text)) > most + _PREFIX:
-        raise PromptTooLong(
-            f"the prompt has {size - _PREFIX} bytes, the context is {context} tokens, for which at most "
-            f"{most} bytes are read; shorten the prompt"
-        )
-    tokens, most = inputs.get("prompt_token_ids"), max(_LEAST_BOUND, context)
-    if tokens is not None and tokens.count > most:
-        raise PromptTooLong(
-            f"the prompt has {tokens.count} tokens, the context is {context} tokens; shorten the prompt"
-        )
-
-
-def size_of(tensor: Tensor) -> int:
-    """Return the bytes of a tensor's wire form, without making it."""
-    if tensor.dtype.byte_size:
-        return tensor.count * tensor.dtype.byte_size
-    if tensor.has_raw:
-        return memoryview(tensor.raw).nbytes
-    found: list[bytes] = tensor.array.ravel().tolist()
-    return sum([len(each) + _PREFIX for each in found])
 
 
 def _files(

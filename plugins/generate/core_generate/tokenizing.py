@@ -17,6 +17,7 @@ import numpy as np
 
 from core.errors import CoreError, Kind, internal, unavailable
 from core_generate.engine import Engine
+from core_generate.prompt_size import check_counted
 
 _MOST_THREADS = 2  # of one model
 _MOST_ASKED = 1000  # texts of one model that are tokenized or wait for it
@@ -28,13 +29,22 @@ Result = TypeVar("Result")
 class Tokenizer:
     """Tokenizes with the engine of one model version, until `close`. Event loop only, except `close`.
 
-    loop   event loop of the server
+    loop      event loop of the server
+    context   tokens that the model can read, 0 if unknown
     """
 
-    def __init__(self, name: str, version: int, engine: Engine, loop: asyncio.AbstractEventLoop):
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        context: int = 0,
+    ):
         self.key = name, version, loop
         self._name = name
         self._engine = engine
+        self._context = context
         self._is_closed = False
         self._asked = 0  # texts that are tokenized or wait for it
         # Not those of other tasks: neither waits for the other. They start with the first text.
@@ -54,8 +64,9 @@ class Tokenizer:
         """Return the tokens of a text, int32[tokens]; `special` as of Engine.tokenize.
 
         Raises the CoreError of the engine, UNSUPPORTED if it does not tokenize, and UNAVAILABLE if the model
-        is unloaded meanwhile, or if 1,000 texts wait already.
+        is unloaded meanwhile, or if 1,000 texts wait already; PromptTooLong as `check_counted`.
         """
+        check_counted(text, self._context)
         return await self._run(lambda: _array(self._engine.tokenize(text, special)))
 
     async def detokenize(self, tokens: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_MOST_CHUNKS = 10_000  # before the samples; a few are usual
 _FORM = struct.Struct("<HHIIHH")
 _DTYPES = {
     (_PCM, 8): "u1",
@@ -92,7 +93,9 @@ def read(data: bytes) -> WaveFile:
 def _chunks(data: bytes) -> tuple[bytes, memoryview]:
     """Return the chunks `fmt ` and `data`. The last one ends with the file, if not before."""
     form, at = b"", 12
-    while at + 8 <= len(data):
+    for _ in range(_MOST_CHUNKS):
+        if at + 8 > len(data):
+            break
         kind, (size,) = data[at : at + 4], struct.unpack_from("<I", data, at + 4)
         if kind == b"fmt ":
             form = data[at + 8 : at + 8 + size]
@@ -101,6 +104,10 @@ def _chunks(data: bytes) -> tuple[bytes, memoryview]:
                 break
             return form, memoryview(data)[at + 8 : at + 8 + size]
         at += 8 + size + size % 2
+    else:
+        raise ValueError(
+            f"has {_MOST_CHUNKS:,} chunks or more before its samples, fewer are allowed"
+        )
     raise ValueError("is damaged: a WAV file has a chunk 'fmt ', then a chunk 'data'")
 
 

@@ -139,6 +139,24 @@ def test_the_text_of_an_error_is_short():
     assert len(caught.value.message) < 300
 
 
+def test_a_long_list_is_shown_by_its_begin():
+    with pytest.raises(CoreError) as caught:
+        read(stop_token_ids=[*range(1000), -1])
+
+    shown = json.dumps(list(range(1000)))[:77]
+    assert f"'stop_token_ids' is {shown}..., it must be" in caught.value.message
+
+
+def test_many_stop_tokens_are_refused():
+    with pytest.raises(CoreError, match="is 1025 tokens, it must be at most 1024 tokens"):
+        read(stop_token_ids=[1] * 1025)
+
+
+def test_a_large_document_is_refused_before_it_is_parsed():
+    with pytest.raises(CoreError, match="has 1048577 bytes, at most 1048576 are accepted"):
+        read_sampling(b"[" + b" " * 2**20)
+
+
 def test_many_stop_strings_are_refused():
     with pytest.raises(CoreError, match="at most 256 texts of 4096 characters"):
         read(stop=["x" * 100] * 100)

@@ -102,6 +102,7 @@ def test_no_samples():
         (b"", "no WAV, MP3"),
         (b"RIFF\0\0\0\0WAVE", "is damaged"),
         (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "is damaged"),
+        (b"RIFF\0\0\0\0WAVE" + b"LIST\0\0\0\0" * 10_000, "has 10,000 chunks or more"),
         (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcddata\0\0\0\0", "'fmt ' has 4 bytes"),
         (riff(2, 1, RATE, 4, b"x"), "format 2 with 4 bits"),
         (riff(1, 0, RATE, 16, b"xx"), "0 channels"),

@@ -89,6 +89,17 @@ def test_an_npz_with_a_name_that_is_no_text_is_refused():
         arrays_in(data[:at] + b"\xff\xff" + data[at + 2 :], "a.npz")
 
 
+def test_an_npz_of_very_many_members_is_refused_before_it_is_opened(monkeypatch):
+    file, entry = io.BytesIO(), npy(np.zeros(0, np.float32))
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(1001):
+            archive.writestr(f"{number}.npy", entry)
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+
+    with pytest.raises(CoreError, match="it has 1001 members; at most 1000 are accepted"):
+        arrays_in(file.getvalue(), "a.npz")
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_npz_with_two_arrays_of_one_name_is_refused():
     file = io.BytesIO()

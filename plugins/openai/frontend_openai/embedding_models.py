@@ -89,6 +89,7 @@ async def embedded(
         call.meter.check()
     tokens: list[Tokens]
     if isinstance(inputs[0], str):
+        encoder.check_sizes(inputs, field_of)  # type: ignore[arg-type]
         tokens = await begin(encoder.encode, inputs)  # type: ignore[arg-type]
     else:
         tokens = [(each, [0] * len(each)) for each in inputs]  # type: ignore[misc]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from core_generate.prompt_size import longest_text
 
 from core.config import Signature
 from core.dtypes import INT32, INT64
@@ -72,14 +73,33 @@ class Encoder:
         found = self._files.tokenizer.encode_batch(list(texts))
         return [(each.ids, each.type_ids) for each in found]
 
+    @property
+    def _longest(self) -> int:
+        """Return the most tokens of a text, 0 for any number."""
+        most = self._files.longest
+        return min(most or self._tokens, self._tokens) if self._tokens > 0 else most
+
+    def check_sizes(self, texts: Sequence[str], field_of: Callable[[int], str]) -> None:
+        """Raise FieldError for a text that is too long by far, before it is tokenized.
+
+        field_of   as of `check`
+        """
+        most = self._longest
+        bound = longest_text(most)
+        for number, text in enumerate(texts):
+            if most and len(text) > bound:
+                raise wrong(
+                    field_of(number),
+                    f"the text has {len(text)} characters, and model '{self.signature.name}' takes "
+                    f"{most} tokens, for which at most {bound} bytes are read",
+                )
+
     def check(self, tokens: Sequence[Tokens], field_of: Callable[[int], str]) -> None:
         """Raise FieldError for a text without tokens, with too many, or with one outside of the vocabulary.
 
         field_of   returns the field of the request with a text, by its number
         """
-        most = self._files.longest
-        if self._tokens > 0:
-            most = min(most or self._tokens, self._tokens)
+        most = self._longest
         for number, (ids, _) in enumerate(tokens):
             if not ids or (most and len(ids) > most):
                 raise wrong(

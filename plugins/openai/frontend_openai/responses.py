@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from core_generate.chat.anthropic_events import sse
 from core_generate.chat.responses import read_response_request
 from core_generate.chat.responses_events import ResponseEvents
@@ -24,7 +25,7 @@ from frontend_openai.errors import naming
 from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
-from frontend_openai.off_loop import off_loop
+from frontend_openai.off_loop import MOST_ON_LOOP, off_loop
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.service import run
 from frontends.http.message import HttpRequest, HttpResponse
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from core.server import InferenceServer
     from core.tensor import Buffer
 
+_REPEATED = ("instructions", "text", "tool_choice", "tools")  # members of any size
 _NAMES = {"max_tokens": "max_output_tokens", "structure": "text.format"}
 
 
@@ -68,8 +70,14 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 def _read(data: Buffer) -> tuple[dict[str, Any], ChatRequest]:
+    """Return the members of a body, for ResponseEvents, and the request that they make."""
     body = read_object(data)
-    return body, read_response_request(body)
+    request = read_response_request(body)
+    if len(data) > MOST_ON_LOOP:
+        # Three events of a stream repeat these members; their JSON is made here, not on the event loop.
+        written = {name: body[name] for name in _REPEATED if body.get(name) is not None}
+        body |= {name: orjson.Fragment(orjson.dumps(each)) for name, each in written.items()}
+    return body, request
 
 
 def _prepare(

@@ -67,6 +67,42 @@ def test_the_requests_of_one_prompt_share_its_bytes():
     assert [values(each)["seed"][1] for each in requests] == [[0], [1], [2]]
 
 
+def test_choices_of_one_sampling_share_its_bytes():
+    found = model(VLLM, info=EngineInfo(is_engine=True, supports=frozenset({"schema"})))
+    fields = sampling(max_tokens=5, structured_outputs={"json": {"title": "a" * 1000}})
+    asked = Asked(stream=True, priority=2)
+
+    requests = found.requests(Prompt("a"), [fields] * 3, asked)
+
+    tensors = [each.inputs["sampling_parameters"] for each in requests]
+    assert len({id(each) for each in tensors}) == 3 and len({id(each.raw) for each in tensors}) == 1
+    assert [each.priority for each in requests] == [2, 2, 2]
+    assert values(requests[2]) == values(found.requests(Prompt("a"), [fields], asked)[0])
+
+
+def test_what_each_choice_has_a_copy_of_is_bounded():
+    engine = EngineInfo(is_engine=True, supports=frozenset({"suffix"}))
+
+    with pytest.raises(FieldError, match="131073 characters; at most 131072") as suffix:
+        model(VLLM, info=engine).check(Prompt("a", suffix="a" * 131_073), sampling())
+    with pytest.raises(FieldError, match="1000011 bytes; at most 917504") as structure:
+        sampling(structured_outputs={"json": "a" * 1_000_000})
+    with pytest.raises(FieldError, match="1025 tokens; at most 1024") as tokens:
+        read_sampling(Document({"stop_token_ids": [1] * 1025}), 0, chat=True)
+
+    found = [each.value.param for each in (suffix, structure, tokens)]
+    assert found == ["suffix", "structured_outputs", "stop_token_ids"]
+
+
+def test_parameters_of_choices_do_not_mix():
+    found = model(TEXT, info=EngineInfo(supports=frozenset({"top_k"})))
+
+    first, second = found.requests(Prompt("a"), [sampling(top_k=5)] * 2, Asked())
+    first.parameters["top_k"] = 6
+
+    assert second.parameters == {"top_k": 5}
+
+
 def values(request):
     return {name: (list(t.shape), t.array.ravel().tolist()) for name, t in request.inputs.items()}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frontend_openai.encoder import pooled
+from frontend_openai.encoder import Encoder, pooled
 
 from frontends.shared.access.limits import Limits
 from frontends.shared.access.tokens import line_of
@@ -228,6 +228,17 @@ def test_a_text_that_is_too_long_is_refused_with_its_place(ask, files):
     assert (status, found["error"]["param"]) == (400, "input[1]")
     assert "has 4 tokens, and model 'm' takes 1 to 3" in found["error"]["message"]
     assert ranked["error"]["param"] == "documents[1]"
+
+
+def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(ask, monkeypatch):
+    asked = ask(encoder(tokens=3))
+    assert asked(input="a")[0] == 200
+    monkeypatch.setattr(Encoder, "encode", lambda *_: pytest.fail("tokenized"))
+
+    status, found = asked(input=["a", "a" * 65_537])
+
+    assert (status, found["error"]["param"]) == (400, "input[1]")
+    assert "has 65537 characters, and model 'm' takes 3 tokens" in found["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,20 @@
 import socket
 import threading
 
+import orjson
 import pytest
 from core_generate.chat import read_template
-from frontend_openai import conversation, document, embeddings, rerank, sampling, tokenize
+from core_generate.chat.anthropic_events import sse
+from core_generate.chat.responses_events import ResponseEvents
+from frontend_openai import (
+    conversation,
+    document,
+    embeddings,
+    rerank,
+    responses,
+    sampling,
+    tokenize,
+)
 
 from .conftest import LOOPING
 
@@ -249,3 +260,18 @@ def test_a_large_request_that_is_wrong_is_refused_as_a_small_one(letters, connec
     status, found = connect(letters[1]).ask(CHAT, {"model": "letters", "messages": messages})
 
     assert (status, found["error"]["param"]) == (400, "messages[1].role")
+
+
+def test_large_members_that_a_response_repeats_are_written_once():
+    body = {"model": "m", "input": "x", "instructions": "ü" * 20_000, "metadata": {"a": "b"}}
+    body["tools"] = [{"type": "function", "name": "add", "parameters": {"type": "object"}}]
+
+    members, request = responses._read(orjson.dumps(body))
+
+    assert {name for name, each in members.items() if type(each) is orjson.Fragment} == {
+        "instructions",
+        "tools",
+    }
+    assert request.tools.names == {"add"}
+    found, expected = (ResponseEvents("resp_1", each, 1).begin() for each in (members, body))
+    assert [sse(each) for each in found] == [sse(each) for each in expected]

@@ -110,6 +110,22 @@ def test_an_unknown_path_and_method_have_errors_in_the_form_of_these_routes(clie
     assert client.ask("/v2/nothing")[1] == {"error": "Not Found"}
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+def test_an_error_about_a_very_long_name_is_short(client, path):
+    body = {"model": "engine", "max_tokens": 1, "x" * 200_000: 1}
+    body |= (
+        {"input": "x"}
+        if path == "/v1/responses"
+        else {"messages": [{"role": "user", "content": "x"}]}
+    )
+
+    status, found = client.ask(path, body)
+
+    assert status == 400
+    assert len(json.dumps(found)) < 67_000
+    assert len(found["error"].get("param") or "") <= 301
+
+
 def test_they_can_be_turned_off(open_server, connect):
     client = connect(open_server(allow_openai=False)[1])
 

@@ -52,10 +52,12 @@ def tensor_of(spec: InputSpec, examples: Sequence[bytes]) -> Tensor:
 def example_of(features: Mapping[str, Any]) -> messages.Example:
     """Return the message of an example in JSON: feature → value, or list of values.
 
-    Raises CoreError(INVALID) for a feature that is neither text, bytes nor numbers.
+    Raises CoreError(INVALID) for a feature that is neither text, bytes nor numbers, and for a wrong name.
     """
     found = messages.Example()
     for name, value in features.items():
+        if not _is_unicode(name):
+            raise invalid(f"the feature {name!a} has half of a surrogate pair in its name")
         values = value if type(value) is list else [value]
         kinds = set(map(type, values))
         feature = found.features.feature[name]
@@ -70,6 +72,15 @@ def example_of(features: Mapping[str, Any]) -> messages.Example:
                 f'the feature \'{name}\' must be text, {{"b64": "…"}} or numbers, or a list of one of them'
             )
     return found
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether UTF-8 can encode a text: half of a surrogate pair it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _extend(name: str, field: Any, values: Sequence[float]) -> None:

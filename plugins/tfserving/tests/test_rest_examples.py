@@ -48,6 +48,26 @@ def test_a_feature_that_is_no_value_is_an_error(rest):
         assert status == 400 and answer["error"].startswith("the feature 'age' "), wrong
 
 
+def test_a_feature_whose_name_is_no_text_is_an_error(rest):
+    # NaN is read by a parser that takes half of a surrogate pair.
+    body = b'{"examples": [{"age": NaN, "\\ud800": 1}]}'
+
+    status, answer = rest.post("/v1/models/parser:classify", body)
+
+    assert status == 400
+    assert answer["error"].startswith(r"the feature '\ud800' has half of a surrogate pair")
+
+
+@pytest.mark.parametrize("text", [b'"a"', b""])
+def test_texts_in_too_many_levels_are_an_error(rest, text):
+    body = b'{"instances": ' + b"[" * 66 + text + b"]" * 66 + b"}"
+
+    status, answer = rest.post("/v1/models/parser:predict", body)
+
+    assert status == 400
+    assert "input 'inputs' has lists in more than 64 levels" in answer["error"]
+
+
 def test_the_features_of_the_context_are_those_of_every_example(rest):
     document = {"context": {"x": [5]}, "examples": [{}, {}]}
 

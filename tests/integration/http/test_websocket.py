@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+import struct
 from types import SimpleNamespace
 
 import aiohttp
@@ -34,15 +35,15 @@ MOST_BYTES = 10_000
 class ScriptedServer:
     """One model `m` with the text `x`; passes the Reply of each request to the test."""
 
-    def __init__(self, lane, **options):
+    def __init__(self, lane, memory=1 << 30, http_max_input_size=MOST_BYTES, **options):
         self.options = Options.defaults(
             http_address="127.0.0.1",
             http_port=0,
             http_lane=lane,
-            http_max_input_size=MOST_BYTES,
+            http_max_input_size=http_max_input_size,
             **options,
         )
-        self.account = MemoryAccount(1 << 30, 0)
+        self.account = MemoryAccount(memory, 0)
         self.control = SimpleNamespace(areas={})
         self.models = self
         self.endpoints = None  # these tests use streams only
@@ -387,3 +388,123 @@ async def test_a_restricted_interface_needs_its_header(serve, connect):
 
     async with connect(server, headers={"key": "secret"}) as socket:
         assert not socket.closed
+
+
+class RawClient:
+    """Sends any part of a frame."""
+
+    HEAD = (
+        "GET /v2/models/m/generate_stream HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+
+    @classmethod
+    async def of(cls, server):
+        found = cls()
+        address = "127.0.0.1", server.frontend.port
+        found.reader, found.writer = await asyncio.open_connection(*address)
+        found.send(cls.HEAD.encode())
+        head = await asyncio.wait_for(found.reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
+        assert head.startswith(b"HTTP/1.1 101 ")
+        return found
+
+    def send(self, data):
+        self.writer.write(data)
+
+    async def rest(self):
+        """All that the server sends until it closes."""
+        return await asyncio.wait_for(self.reader.read(), PATIENCE_S)
+
+    def close(self):
+        self.writer.close()
+
+
+@pytest.fixture
+async def raw():
+    opened = []
+
+    async def connect(server):
+        opened.append(await RawClient.of(server))
+        return opened[-1]
+
+    yield connect
+    for each in opened:
+        each.close()
+
+
+LARGE = 1_000_000  # bytes, too many for no charge
+
+
+def frame(content, first=0x81):
+    """A frame of a client, masked with zeros. first: of a text that is complete."""
+    size = len(content)
+    head = bytes([first, 0x80 | size]) if size < 126 else struct.pack(">BBQ", first, 0xFF, size)
+    return head + bytes(4) + content
+
+
+def large_message():
+    return json.dumps({"x": "y" * LARGE, "id": "a"}).encode()
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+async def test_a_message_counts_as_memory_from_its_first_bytes_to_its_last_answer(
+    serve, raw, parts
+):
+    server = await serve(http_max_input_size=4 * LARGE)
+    client, body = await raw(server), large_message()
+    step = -(-len(body) // parts)
+    pieces = [body[at : at + step] for at in range(0, len(body), step)]
+    # Text, then its continuations; the last one is final.
+    frames = [
+        frame(piece, 0x80 * (number == parts) | (number == 1))
+        for number, piece in enumerate(pieces, 1)
+    ]
+    sent = frame(b"here?", 0x89).join(frames)  # with pings in between
+
+    client.send(sent[: LARGE // 2])
+    await until(lambda: server.account.held > LARGE // 2 - 100)
+    client.send(sent[LARGE // 2 :])
+    reply = await server.reply()
+    assert server.account.held == len(body)
+    reply.send(None)
+
+    await until(lambda: server.account.held == 0)
+
+
+async def test_a_message_without_memory_ends_the_connection(serve, raw):
+    server = await serve(http_max_input_size=4 * LARGE, memory=LARGE)
+    client, sent = await raw(server), frame(large_message())
+    # One connection alone may hold half. All is read before the close, which else resets the connection.
+    client.send(sent[: LARGE // 2 - 100])
+    await until(lambda: server.account.held == LARGE // 2 - 100)
+
+    client.send(sent[LARGE // 2 - 100 : LARGE // 2 + 100])
+
+    close = struct.pack(">H", aiohttp.WSCloseCode.TRY_AGAIN_LATER)
+    assert (await client.rest())[2:].startswith(close + b"no memory for a message")
+    await until(lambda: server.account.held == 0)
+    assert server.account.refusals == 1
+
+
+async def test_a_message_whose_rest_does_not_come_ends_the_connection(serve, raw, connect):
+    server = await serve(http_max_input_size=4 * LARGE, http_body_timeout_secs=1)
+    async with connect(server) as idle:
+        client = await raw(server)
+        client.send(frame(large_message())[: LARGE // 2])
+
+        assert await client.rest() == b""
+        await until(lambda: server.account.held == 0)
+        await idle.send_str('{"x":"hi"}')  # one that sends nothing stays
+        (await server.reply()).send(None)
+        assert await received(idle) == {"final": True}
+
+
+async def test_a_message_whose_client_leaves_at_once_keeps_no_memory(serve, raw):
+    server = await serve(http_max_input_size=4 * LARGE)
+    client = await raw(server)
+
+    client.send(frame(large_message()) + frame(b"", 0x88))
+    await client.rest()
+
+    await until(lambda: server.account.held == 0)

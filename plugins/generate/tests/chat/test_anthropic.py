@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+import time
 
 import orjson
 import pytest
@@ -108,6 +109,7 @@ def user(*blocks):
         ({"tools": [{"type": "web_search_20250305", "name": "w"}]}, "tools[0].type"),
         ({"tools": [{**TOOL, "name": "a b"}]}, "tools[0].name"),
         ({"tools": [{**TOOL, "input_schema": {"type": 1}}]}, "tools[0].input_schema.type"),
+        ({"tools": [{**TOOL, "name": f"f{at}"} for at in range(513)]}, "tools"),
         ({"tool_choice": {"type": "any"}}, "tool_choice.type"),
         ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "sub"}}, "tool_choice.name"),
     ],
@@ -117,6 +119,18 @@ def test_wrong_field_is_named(change, field):
         read_message_request({**BODY, **change})
 
     assert error.value.field == field
+
+
+def test_many_blocks_of_thinking_are_joined_once():
+    blocks = [{"type": "thinking", "thinking": "x" * 2_000_000, "signature": ""}]
+    blocks += [{"type": "thinking", "thinking": "y", "signature": ""}] * 20_000
+    messages = [{"role": "assistant", "content": blocks}]
+    start = time.thread_time()
+
+    (message,) = read_message_request({**BODY, "messages": messages}).conversation.messages
+
+    assert message["reasoning_content"] == "x" * 2_000_000 + "y" * 20_000
+    assert time.thread_time() - start < 2.5  # 0.05 s; a copy for each block takes 6 s
 
 
 def streamed(pieces=PIECES):

@@ -90,6 +90,7 @@ PLACE = "response_format.json_schema.schema"
         ),
         (json_schema({"$ref": "#/$defs/none"}), f"{PLACE}.$ref"),
         (json_schema({"$ref": "file:///etc/passwd"}), f"{PLACE}.$ref"),
+        (json_schema({"$ref": "#/" + "a" * 5_000, "a" * 5_000: {}}), f"{PLACE}.$ref"),
         (
             json_schema({"$ref": "#/const", "const": {"properties": 3}}),
             f"{PLACE}.$ref.properties",
@@ -200,6 +201,7 @@ def test_vllms_form_becomes_a_structure(document, structure):
         ({"choice": []}, "structured_outputs.choice"),
         ({"choice": ["a", 1]}, "structured_outputs.choice[1]"),
         ({"choice": [""]}, "structured_outputs.choice"),
+        ({"choice": ["a" * 40_000, "b" * 40_000]}, "structured_outputs.choice"),
         ({"lark": "a"}, "structured_outputs.lark"),
     ],
 )

@@ -13,6 +13,7 @@ from core_generate.chat import (
     read_tools,
     render,
 )
+from core_generate.chat.templates import _without_calls
 
 from core.errors import CoreError, Kind
 
@@ -348,6 +349,48 @@ def test_last_message_is_continued():
     text = rendered("chatml", messages, continue_final_message=True)
 
     assert text == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nThe answer "
+
+
+def test_the_last_of_equal_texts_is_continued():
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": " a \n"}]
+
+    assert (
+        rendered("{{ messages[1].content }}a|", messages, continue_final_message=True) == " a \na"
+    )
+
+
+def test_the_time_to_find_the_last_message_grows_with_its_length_only():
+    messages = [
+        {"role": "user", "content": "a" * 300_000},
+        {"role": "assistant", "content": "aa</think>" + "a" * 150_000},
+    ]
+    template = "{{ messages[0].content }}{{ messages[1].content.split('</think>')[1] }}"
+    start = time.thread_time()
+
+    with pytest.raises(CoreError, match="the last message is not in its text"):
+        rendered(template, messages, continue_final_message=True)
+
+    assert time.thread_time() - start < 2  # 0.01 s; a search in square time takes 7 s
+
+
+def test_many_calls_are_written_for_a_template_that_knows_none():
+    call = CALLING[1]["tool_calls"][0]
+    calls = {**CALLING[1], "content": "so", "tool_calls": [call] * 60_000}
+    start = time.thread_time()
+
+    found = _without_calls({**calls, "content": [{"type": "text", "text": "so"}]})
+
+    assert time.thread_time() - start < 3  # 0.05 s; copies of the list for each call take 7 s
+    assert len(found["content"]) == 60_001
+    assert found == _without_calls(calls)
+
+
+def test_calls_are_not_added_to_the_message_of_the_request():
+    message = {**CALLING[1], "content": [{"type": "text", "text": "so"}]}
+
+    _without_calls(message)
+
+    assert message["content"] == [{"type": "text", "text": "so"}]
 
 
 @pytest.mark.parametrize(

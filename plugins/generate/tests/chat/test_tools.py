@@ -177,6 +177,8 @@ def test_allowed_tools_are_a_part_of_all():
         ([tool("a", {"$ref": "http://x/y"})], None, "tools[0].function.parameters.$ref"),
         ([tool("a", colour=1)], None, "tools[0].function.colour"),
         ([tool(f"f{at}") for at in range(513)], None, "tools"),
+        ([ADD], {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [ADD] * 513}},
+         "tool_choice.allowed_tools.tools"),
         (None, "required", "tool_choice"),
         ([ADD], "always", "tool_choice"),
         ([ADD], 3, "tool_choice"),

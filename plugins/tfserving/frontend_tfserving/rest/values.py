@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.config import InputSpec
 
 MOST_VALUES = 20_000_000
+_MOST_DIMENSIONS = 64  # of an array of numpy
 # Of a float in a list: at least what Python needs for a value while it is read.
 BYTES_PER_VALUE = 40
 
@@ -130,6 +131,10 @@ def _texts(name: str, value: Any) -> Any:
         lengths = {len(each) for each in level}
         if len(lengths) > 1:
             raise invalid(f"input '{name}' has lists of unequal lengths, it must be a tensor")
+        if len(shape) == _MOST_DIMENSIONS:
+            raise invalid(
+                f"input '{name}' has lists in more than {_MOST_DIMENSIONS} levels, which no tensor has"
+            )
         shape.append(lengths.pop())
         level = [element for each in level for element in each]
     array = np.empty(len(level), object)

@@ -51,10 +51,8 @@ class Examples:
 
     async def inputs_of(self, signature: Signature) -> dict[str, Tensor]:
         """Return the inputs, which the caller may change. Raises as the function `inputs_of`."""
-        for known, inputs in self._read:
-            if known is signature:
-                break
-        else:
+        inputs = next((each for known, each in self._read if known is signature), None)
+        if inputs is None:
             inputs = await away(self._size, inputs_of, self._given, signature)
             if self._tasks == 1:
                 return inputs

@@ -17,6 +17,8 @@ from numpy.lib import format as npy
 from core.errors import CoreError, invalid
 from core.tensor import Buffer
 
+_MOST_MEMBERS = 1000  # of an .npz file: one for each input of a model
+_MEMBER = b"PK\x01\x02"  # begins each entry of the directory
 _MOST_HEAD = 16 << 10  # bytes of an .npy file before its elements
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the length of a header
@@ -131,8 +133,12 @@ def arrays_in(data: Buffer, source: str) -> dict[str, np.ndarray]:
 
 
 def _opened(data: Buffer, source: str) -> zipfile.ZipFile:
+    content = bytes(data)
+    if (members := content.count(_MEMBER)) > _MOST_MEMBERS:  # ZipFile makes an object of each
+        why = f"it has {members} members; at most {_MOST_MEMBERS} are accepted"
+        raise _wrong(source, ".npz", why)
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
+        archive = zipfile.ZipFile(io.BytesIO(content))
     except _NO_ARCHIVE as error:
         raise _wrong(source, ".npz", error) from None
     names = set()
