@@ -160,10 +160,12 @@ def _whole(low: int, high: int | None = None) -> Read:
 
 
 def _quoted(value: Any) -> str:
-    """Return a value as an error shows it; `_wrong` cuts it, so that the rest of a long list is left out."""
-    if type(value) is list:
-        value = value[:_MOST_SHOWN]
     return f"'{value}'" if type(value) is str else json.dumps(value)
+
+
+def _json(value: Any) -> str:
+    """Return the JSON of a value for `_wrong`, which cuts it: that of a long list has its begin only."""
+    return json.dumps(value[:_MOST_SHOWN] if type(value) is list else value)
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -183,7 +185,7 @@ def _text(name: str, value: Any) -> str:
 def _stops(name: str, value: Any) -> tuple[str, ...]:
     strings = [value] if type(value) is str else value
     if type(strings) is not list or not all(type(each) is str and each for each in strings):
-        raise _wrong(name, _quoted(value), "a text that is not empty, or a list of such texts")
+        raise _wrong(name, _json(value), "a text that is not empty, or a list of such texts")
     if len(strings) > MOST_STOPS or sum(map(len, strings)) > MOST_STOP_CHARACTERS:
         raise _wrong(
             name,
@@ -197,7 +199,7 @@ def _tokens(name: str, value: Any) -> tuple[int, ...]:
     if type(value) is not list or not all(
         type(each) is int and 0 <= each < 2**31 for each in value
     ):
-        raise _wrong(name, _quoted(value), "a list of tokens, whole numbers of at least 0")
+        raise _wrong(name, _json(value), "a list of tokens, whole numbers of at least 0")
     if len(value) > MOST_STOP_TOKENS:
         raise _wrong(name, f"{len(value)} tokens", f"at most {MOST_STOP_TOKENS} tokens")
     return tuple(value)
@@ -264,7 +266,7 @@ def _grammar(name: str, value: Any) -> str:
 
 def _choices(name: str, value: Any) -> tuple[str, ...]:
     if type(value) is not list or not value or not all(type(each) is str for each in value):
-        raise _wrong(name, _quoted(value), "a list of texts with at least one")
+        raise _wrong(name, _json(value), "a list of texts with at least one")
     return tuple(value)
 
 

@@ -1,0 +1,76 @@
+"""Refuses prompts that cannot fit into a context by their size alone: tokenizing takes long, and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from core.tensor import Tensor
+from core_generate.errors import PromptTooLong
+
+_MOST_OF_TOKEN = (
+    64  # bytes of text for each token of the context: few vocabularies have longer ones
+)
+_LEAST_BOUND = 64 * 1024  # bytes or tokens that every prompt may have
+_LEAST_COUNTED = 1024 * 1024  # bytes of a text whose tokens are counted
+_PREFIX = 4  # bytes before an element of BYTES
+
+
+def longest_text(context: int) -> int:
+    """Return the bytes of a text that are tokenized for a context of that many tokens."""
+    return max(_LEAST_BOUND, context * _MOST_OF_TOKEN)
+
+
+def check_prompt(inputs: Mapping[str, Tensor], context: int) -> None:
+    """Raise PromptTooLong for a prompt, text or tokens, that is longer than its context by far.
+
+    context   tokens that the model can read, 0 if unknown: no prompt is refused then
+    """
+    if not context:
+        return
+    text, tokens = inputs.get("text_input"), inputs.get("prompt_token_ids")
+    if text is not None and (size := size_of(text) - _PREFIX) > longest_text(context):
+        raise PromptTooLong(f"the prompt has {_excess(size, context)}")
+    if tokens is not None and tokens.count > max(_LEAST_BOUND, context):
+        raise PromptTooLong(
+            f"the prompt has {tokens.count} tokens, the context is {context} tokens; shorten the prompt"
+        )
+
+
+def check_texts(texts: Sequence[str], name: str, context: int) -> None:
+    """Raise PromptTooLong for the first text of the input `name` that is longer than its context by far.
+
+    context   as of `check_prompt`
+    """
+    most = longest_text(context)
+    for number, text in enumerate(texts):
+        if context and len(text) > most:
+            size = len(text.encode())
+            raise PromptTooLong(f"text {number} of '{name}' has {_excess(size, context)}")
+
+
+def check_counted(text: str, context: int) -> None:
+    """Raise PromptTooLong for a text whose tokens alone are asked for, if it is too long.
+
+    context   as of `check_prompt`
+    Such a text may be longer than the context: clients then cut it. So the least bound is 1 MiB here.
+    """
+    most = max(_LEAST_COUNTED, longest_text(context))
+    if context and len(text) > most:
+        raise PromptTooLong(f"the text has {_excess(len(text.encode()), context, most)}")
+
+
+def _excess(size: int, context: int, most: int = 0) -> str:
+    return (
+        f"{size} bytes, the context is {context} tokens, for which at most "
+        f"{most or longest_text(context)} bytes are read; shorten the text"
+    )
+
+
+def size_of(tensor: Tensor) -> int:
+    """Return the bytes of a tensor's wire form, without making it."""
+    if tensor.dtype.byte_size:
+        return tensor.count * tensor.dtype.byte_size
+    if tensor.has_raw:
+        return memoryview(tensor.raw).nbytes
+    found: list[bytes] = tensor.array.ravel().tolist()
+    return sum([len(each) + _PREFIX for each in found])
