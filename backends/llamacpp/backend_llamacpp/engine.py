@@ -107,6 +107,7 @@ class LlamaEngine(Engine):
         return self._rank(query, documents)
 
     def _rank(self, query: str, documents: Sequence[str]) -> tuple[Any, int]:
+        self._library.check([query, *documents])
         request = {"query": query, "documents": list(documents)}
         answer = self._library.rank(orjson.dumps(request))
         raise_error(answer)
@@ -120,6 +121,7 @@ class LlamaEngine(Engine):
 
     def _tokens(self, content: str | list[str], special: bool, parse_special: bool) -> list[int]:
         """Return the tokens of a text, or of several, one behind the other."""
+        self._library.check(content)
         document = {"content": content, "add_special": special, "parse_special": parse_special}
         found: list[int] = self._library.call("/tokenize", document)["tokens"]
         return found

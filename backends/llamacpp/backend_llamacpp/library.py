@@ -24,6 +24,7 @@ import orjson
 import xllamacpp
 from core_generate import PromptTooLong, StructureRefused
 
+from backend_llamacpp import runs
 from backend_llamacpp.settings import MARKER, Settings
 from core.errors import CoreError, internal, invalid
 
@@ -51,6 +52,7 @@ class Library:
     """
 
     def __init__(self, file: Path, settings: Settings):
+        self._bounded = settings.runs
         self._folder = tempfile.mkdtemp(prefix="llamacpp-")  # mode 0700
         self._socket = f"{self._folder}/llama.sock"
         for each in (file, settings.projector):
@@ -75,6 +77,7 @@ class Library:
                    sounds, which have the text MARKER as their places
         on_chunk   takes each chunk of the stream, a JSON text, on this thread; True ends the generation
         """
+        self.check(request["prompt"])
         if isinstance(request["prompt"], dict):
             self._complete_media(request, on_chunk)
         else:
@@ -91,6 +94,19 @@ class Library:
             for line in response:
                 if line.startswith(_DATA) and on_chunk(line[len(_DATA) :]):
                     return  # the connection ends, and with it the generation
+
+    def check(self, given: Any) -> None:
+        """Raise CoreError(INVALID) if a text, or one of several, would end the process.
+
+        given   a prompt, a text or a list of texts; lists of tokens are not looked at
+        """
+        if not self._bounded:
+            return
+        if isinstance(given, dict):
+            given = given["prompt_string"]
+        for each in [given] if isinstance(given, str) else given:
+            if isinstance(each, str):
+                runs.check(each)
 
     def embed(self, request: bytes) -> Any:
         """Return the answer to a request for /v1/embeddings, which may be an error."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from core_generate import Description
 from core_generate.gguf import Metadata, read_metadata
 
+from backend_llamacpp import runs
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.model_file import check_readable, not_found
@@ -99,6 +100,7 @@ class Settings:
     media            what that file encodes: "images", "audio" or both; nothing without one
     infill           texts of the tokens before a prefix, before a suffix and before what is filled in; ()
                      if the model has none
+    runs             whether runs of characters in texts are bounded: see runs
     """
 
     task: str = "generate"
@@ -116,6 +118,7 @@ class Settings:
     projector: Path | None = None
     media: frozenset[str] = frozenset()
     infill: tuple[str, ...] = ()
+    runs: bool = False
 
     @property
     def supports(self) -> frozenset[str]:
@@ -175,6 +178,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         projector=projector,
         media=media,
         infill=infill if all(infill) else (),
+        runs=runs.are_bounded(metadata),
     )
 
 
