@@ -11,6 +11,7 @@ from core_router.http.chunks import MOST_CHUNKS, BadChunk, ChunkScanner, without
 from core_router.http.heads import request_head
 from core_router.http.sequence_parameters import model_in, names_sequence, sequence_of
 from routing.requests import ask, inputs, outputs
+from routing.running import compiled_only
 
 BODY = b"4\r\nWiki\r\n6;ext=1\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nTrailer: 1\r\n\r\n"
 
@@ -93,6 +94,7 @@ def test_a_request_of_too_many_chunks_is_refused_and_a_response_passes(router, r
     assert end_of([b"1\r\n \r\n" * (MOST_CHUNKS + 1) + b"0\r\n\r\n"])[1]
 
 
+@compiled_only
 @pytest.mark.parametrize("line", [b"1\r\n", b"1;\r\n", b"1 ;a\r\n"])
 def test_many_chunks_take_no_time(line):
     body = (line + b"x\r\n") * MOST_CHUNKS + b"0\r\n\r\n"

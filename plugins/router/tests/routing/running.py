@@ -7,7 +7,9 @@ import threading
 from typing import ClassVar
 
 import numpy as np
+import pytest
 import uvloop
+from core_router.http import top_level
 from core_router.operate.admin import Admin
 from core_router.options import Limits, RouterOptions
 from core_router.router import Router
@@ -17,6 +19,10 @@ import core
 from routing.requests import PATIENCE_S, ask
 
 VECTOR = ("FP32", [-1])
+
+compiled_only = pytest.mark.skipif(
+    top_level.__file__.endswith(".py"), reason="core-router was installed without its compiled part"
+)
 
 
 class LoopThread:
