@@ -39,6 +39,7 @@ class Client:
         self.link = ClientLink(router.grpc, flusher)
         self.link.connection_made(self.transport)
         self.send(PREFACE + frame(SETTINGS, payload=settings))
+        self.send(frame(SETTINGS, flags=1))  # it has the router's settings
 
     def send(self, data):
         self.link.get_buffer(-1)[: len(data)] = data

@@ -1,6 +1,6 @@
 """Arriving: the calls whose message has not come as a whole.
 
-RoutedCall ─► [Arriving] ─► each second: those that the client does not go on with end
+Call ─► [Arriving] ─► each second: those that the client does not go on with end
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from core_router.grpc.statuses import DEADLINE_EXCEEDED
 
 if TYPE_CHECKING:
-    from core_router.grpc.routed_call import RoutedCall
+    from core_router.grpc.call import Call
 
 STEP = 64 * 1024
 """Bytes of a message with which a client goes on. Fewer would let it hold what the router keeps for ever."""
@@ -22,14 +22,14 @@ class Arriving:
     """The calls of a port, in the order in which their clients went on with them. Event loop only."""
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[RoutedCall, float] = OrderedDict()
+        self._calls: OrderedDict[Call, float] = OrderedDict()
 
-    def note(self, call: RoutedCall, now_s: float) -> None:
+    def note(self, call: Call, now_s: float) -> None:
         """Add a call, or note that its client has gone on with it."""
         self._calls[call] = now_s
         self._calls.move_to_end(call)
 
-    def leave(self, call: RoutedCall) -> None:
+    def leave(self, call: Call) -> None:
         """Forget a call: its message has come, or it has ended."""
         self._calls.pop(call, None)
 

@@ -28,7 +28,6 @@ from core_router.grpc.statuses import (
     only_trailers,
     seconds_of,
     status_block,
-    timeout_of,
 )
 from core_router.grpc.stream_choice import TOO_MANY_MODELS, StreamChoice
 from core_router.targets import Purpose
@@ -47,6 +46,7 @@ class InferStream(Receiver):
 
     head         block for servers
     is_waiting   whether it waits for a turn to take more of its messages
+    deadline_s   time of the monotonic clock; 0 for none
     """
 
     def __init__(self, port: GrpcPort, link: ClientLink, id: int, head: bytes) -> None:
@@ -69,7 +69,7 @@ class InferStream(Receiver):
         self._ends_when_idle = False
         self._is_held = False  # whether the client waits, since too much waits here
         timeout = field(head, b"grpc-timeout")
-        self._deadline_s = monotonic() + seconds_of(timeout) if timeout is not None else 0.0
+        self.deadline_s = monotonic() + seconds_of(timeout) if timeout is not None else 0.0
         port.streams.add(self)
 
     # for the client -------------------------------------------------------
@@ -103,10 +103,6 @@ class InferStream(Receiver):
         if not self._is_held:
             self._link.open_window(self._id)
 
-    def timeout_left(self) -> bytes:
-        """Return the time that is left as a grpc-timeout; b"" without a deadline."""
-        return timeout_of(self._deadline_s - monotonic()) if self._deadline_s else b""
-
     def end_when_idle(self) -> None:
         """End the stream, at once or when no request waits: the router ends."""
         self._ends_when_idle = True
@@ -121,10 +117,10 @@ class InferStream(Receiver):
             return
         has_room = True
         self._later.extend(self.port.turns.messages(self, self._scanner))
-        while self._later:
+        while self._later and self._task is None and not self._is_over:
             has_room = self._take(self._later.popleft()) and has_room
-            if self._is_over or self._task is not None:
-                return
+        if self._end_if_too_large() or self._task is not None:
+            return
         if self._is_finished:
             self._finish()
         elif has_room and not self.is_waiting:
@@ -298,18 +294,16 @@ class InferStream(Receiver):
 
         The client has sent its last request.
         """
-        if self._has_requests() or self._task is not None:
+        if self._later or self._scanner.has_more or self._task is not None or self._turns:
             return
         for each in list(self._servers.values()):
             each.finish()
         self._finish_if_answered(None)
 
     def _finish_if_answered(self, block: bytes | None) -> None:
-        if self._is_finished and not self._servers and not self._has_requests():
+        has_requests = self._later or self._scanner.has_more or self._turns
+        if self._is_finished and not self._servers and not has_requests:
             self._end_with(block or status_block(OK))
-
-    def _has_requests(self) -> bool:
-        return bool(self._turns or self._later or self._scanner.has_more)
 
     def fail(self, status: int, text: str) -> None:
         """End the stream with a status of the router."""
@@ -342,8 +336,9 @@ class InferStream(Receiver):
         self._later.clear()
         self._kept.release()
 
-    def _end_if_too_large(self) -> None:
-        """End the stream if the router keeps too much, some of it here."""
+    def _end_if_too_large(self) -> bool:
+        """End the stream if the router keeps too much, some of it here. Return whether it has ended."""
         kept = self._kept
         if not self._is_over and kept.size and kept.are_too_many():
             self.fail(RESOURCE_EXHAUSTED, f"the router keeps more than --kept-bytes={kept.most}")
+        return self._is_over

@@ -122,7 +122,7 @@ class GrpcPort:
                 self.pools.discard(pool)
 
     def _close_unread(self) -> None:
-        """Close connections of clients, those with the most unread bytes first: all together have too many."""
+        """Close connections of clients, those with the most unread bytes first: all have too many."""
         most = self.router.limits.kept_bytes
         links = sorted(self.links, key=ClientLink.unread, reverse=True)
         excess = sum(map(ClientLink.unread, links)) - most

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from core_router.grpc.messages import MessageScanner
 from core_router.grpc.native.blocks import status_of
 from core_router.grpc.pool import Attempt
-from core_router.grpc.statuses import UNAVAILABLE
+from core_router.grpc.statuses import UNAVAILABLE, timeout_of
 
 if TYPE_CHECKING:
     from core_router.choice.sequences import SequenceParameters
@@ -236,7 +236,9 @@ class ServerStream:
     def connected(self, attempt: Attempt, link: ServerLink) -> None:
         if self.is_ended:
             return
-        attempt.id = link.request(self._stream.head, self._stream.timeout_left(), attempt)
+        end_s = self._stream.deadline_s
+        timeout = timeout_of(end_s - monotonic()) if end_s else b""
+        attempt.id = link.request(self._stream.head, timeout, attempt)
         if attempt.id < 0:
             self.lost(attempt, 0)
             return

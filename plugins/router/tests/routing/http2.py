@@ -50,6 +50,9 @@ class Transport:
             raise self.error
         self.sent += data
 
+    def writelines(self, pieces):
+        self.write(b"".join(pieces))
+
     def close(self):
         self.is_aborted = True
 
