@@ -131,8 +131,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         extensions = [GenerationTag, loopcontrols]
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=extensions, cache_size=0)
-        own = {"replace": _replace, "join": _join_filter, "tojson": _tojson, "sum": _sum}
-        filters = {**self.filters, **own, "indent": _indent, _CONCAT: _concat}
+        own: dict[str, Callable[..., Any]] = {
+            "replace": _replace,
+            "join": _join_filter,
+            "sum": _sum,
+        }
+        own |= {"tojson": _tojson, "indent": _indent, _CONCAT: _concat}
+        filters = {**self.filters, **own}
         self.filters = {
             name: _metered(function)
             for name, function in filters.items()
