@@ -137,10 +137,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "sum": _sum,
         }
         own |= {"tojson": _tojson, "indent": _indent, _CONCAT: _concat}
-        filters = {**self.filters, **own}
         self.filters = {
             name: _metered(function)
-            for name, function in filters.items()
+            for name, function in {**self.filters, **own}.items()
             if name not in _UNSAFE_FILTERS
         }
         self.filters["format"] = _metered(_format)
