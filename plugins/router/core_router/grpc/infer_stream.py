@@ -82,7 +82,10 @@ class InferStream(Receiver):
         self._is_finished = is_over
         if data is not None:
             self._kept.add(len(data))
-            self._scanner.add(data)
+            if self._scanner.is_next(data):
+                self._later.append(data)
+            else:
+                self._scanner.add(data)
         self.go_on()
         self._end_if_too_large()
 
@@ -116,7 +119,8 @@ class InferStream(Receiver):
         if self._is_over or self._task is not None:
             return
         has_room = True
-        self._later.extend(self.port.turns.messages(self, self._scanner))
+        if self._scanner.has_more:
+            self._later.extend(self.port.turns.messages(self, self._scanner))
         while self._later and self._task is None and not self._is_over:
             has_room = self._take(self._later.popleft()) and has_room
         if self._end_if_too_large() or self._task is not None:

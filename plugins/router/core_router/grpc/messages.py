@@ -27,8 +27,14 @@ class MessageScanner:
         """Whether `take` may find a message."""
         return self._pieces.size >= self._wanted
 
+    def is_next(self, data: bytes) -> bool:
+        """Return whether bytes are just the next message, as most are. They need not be added then."""
+        return len(data) == PREFIX + int.from_bytes(data[1:PREFIX], "big") and not self._pieces.size
+
     def feed(self, data: bytes) -> list[bytes]:
         """Append bytes; return the messages that are complete, each with its prefix."""
+        if self.is_next(data):
+            return [data]
         self._pieces.add(data)
         return self.take()
 

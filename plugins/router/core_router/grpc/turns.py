@@ -38,8 +38,6 @@ class Turns:
 
     def messages(self, stream: InferStream, scanner: MessageScanner) -> list[bytes]:
         """Return messages of a stream that it takes now. If there are more, its `go_on` is called later."""
-        if not scanner.has_more:
-            return []
         if not self._is_scheduled:
             self._is_scheduled = True
             self._call_soon(self._begin)
