@@ -30,6 +30,7 @@ from core_generate.reading import (
     texts,
 )
 from core_generate.running import Done, GenerationRun
+from core_generate.sampling import INPUT
 from core_generate.sound import RATE
 from core_generate.spans import describe_task
 from core_generate.tokenizing import Tokenizer
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 32
 _MOST_ON_LOOP = 64 * 1024  # bytes of inputs and parameters that are read on the event loop
+# Inputs that may be large; all others are one number.
+_SIZED = ("text_input", "prompt_token_ids", INPUT, "image", "audio")
 
 Outputs = Mapping[str, Any]
 
@@ -80,7 +83,8 @@ class EngineInstance(core.ModelInstance):
         if task != "generate":
             self._threads.submit(self._compute, batch, self._tasks[task], done)
             return
-        size = sum([size_of(each) for each in request.inputs.values()])
+        inputs = request.inputs
+        size = sum([size_of(inputs[name]) for name in _SIZED if name in inputs])
         if parameters:
             size += sum([len(each) for each in parameters.values() if type(each) is str])
         if size > _MOST_ON_LOOP:
@@ -98,6 +102,7 @@ class EngineInstance(core.ModelInstance):
         try:
             if batch.requests[0].cancelled:
                 raise cancelled()
+            check_prompt(batch.requests[0].inputs, self.model.description.context)
             asked = self._read(batch.requests[0], parameters)
         except BaseException as raised:
             failed = raised
@@ -118,7 +123,6 @@ class EngineInstance(core.ModelInstance):
         self, request: InferenceRequest, parameters: Mapping[str, Any] | None
     ) -> GenerateRequest:
         """Return what a request of the task "generate" asks for. Any thread. Raises CoreError(INVALID)."""
-        check_prompt(request.inputs, self.model.description.context)
         asked = read_generate(request.inputs, self.model.engine.supports, parameters)
         if asked.stream and not self.model.config.model_transaction_policy.decoupled:
             raise invalid(

@@ -10,7 +10,8 @@ from core_generate.errors import PromptTooLong
 _MOST_OF_TOKEN = (
     64  # bytes of text for each token of the context: few vocabularies have longer ones
 )
-_LEAST_BOUND = 64 * 1024  # bytes or tokens that every prompt may have
+# Bytes or tokens that every prompt may have. Smaller requests are not checked (EngineInstance.begin).
+_LEAST_BOUND = 64 * 1024
 _LEAST_COUNTED = 1024 * 1024  # bytes of a text whose tokens are counted
 _PREFIX = 4  # bytes before an element of BYTES
 
