@@ -134,3 +134,5 @@ def test_a_start_that_is_lost_begins_no_sequence(scripted, route):
 
     assert ask(router.port, INFER, inputs(1.0, sequence_id=7, sequence_start=True)).status == 502
     assert router.metric("core_router_sequences") == 0
+    assert ask(router.port, INFER, inputs(1.0, sequence_id=7, sequence_end=True)).status == 502
+    assert router.metric("core_router_sequences") == 1  # its server may have the sequence still

@@ -185,8 +185,15 @@ class Sequences:
         )
 
     def answered(self, model: str, sequence: SequenceParameters, is_good: bool) -> None:
-        """Forget a sequence after its last request, or after a start that has failed."""
-        if sequence.is_end or (sequence.is_start and not is_good):
+        """Forget a sequence after the response to its last request, or to a start that has failed."""
+        if sequence.is_end:
+            self.end(model, sequence.identifier)
+        elif not is_good:
+            self.lost(model, sequence)
+
+    def lost(self, model: str, sequence: SequenceParameters) -> None:
+        """Forget a sequence whose start has no good response. Others may go on."""
+        if sequence.is_start:
             self.end(model, sequence.identifier)
 
     def end(self, model: str, identifier: Identifier) -> None:

@@ -9,27 +9,24 @@ from typing import TYPE_CHECKING
 
 from core_router.http.chunks import MOST_CHUNKS, ChunkScanner
 from core_router.http.heads import CHUNKED
+from core_router.pieces import Pieces
 
 if TYPE_CHECKING:
     from core_router.http.heads import RequestHead
     from core_router.router import Router
 
-# Smaller pieces are joined: each object takes some fifty bytes, and only the bytes of the client count.
-_SMALL = 4096
-_JOINED = 64 * 1024
-
 
 class IncomingBody:
     """One body. Event loop only; call `release` at its end.
 
-    is_kept   whether all pieces so far are in `message`
+    is_kept   whether `message` returns all pieces so far
     """
 
     def __init__(self, router: Router, head: RequestHead, most: int):
         """Begin a body. most: bytes of it that are kept, as far as --kept-bytes has room for them."""
         self._router = router
-        self._pieces = [head.passed_on]
-        self._small = bytearray()  # pieces after those
+        self._pieces = Pieces()
+        self._pieces.add(head.passed_on)
         self._chunks = ChunkScanner(MOST_CHUNKS) if head.body_size == CHUNKED else None
         self._left = head.body_size
         self._kept = 0
@@ -52,29 +49,18 @@ class IncomingBody:
         self.is_kept = self.is_kept and self._keep(end - at)
         piece = data if at == 0 and end == len(data) else data[at:end]
         if self.is_kept:
-            self._append(piece)
+            self._pieces.add(piece)
         return piece, is_last
 
-    @property
     def message(self) -> bytes:
-        """The head for a server, and the pieces that were kept."""
-        return b"".join([*self._pieces, self._small])
+        """Return the head for a server and the pieces that were kept, and forget them."""
+        return self._pieces.join()
 
     def release(self) -> None:
         """Forget the pieces: another server cannot get the request any more."""
         self._router.kept_bytes -= self._kept
         self._kept = 0
-        self._pieces = []
-        self._small = bytearray()
-
-    def _append(self, piece: bytes) -> None:
-        if len(piece) < _SMALL or self._small:
-            self._small += piece
-            if len(self._small) >= _JOINED:
-                self._pieces.append(bytes(self._small))
-                self._small = bytearray()
-        else:
-            self._pieces.append(piece)
+        self._pieces = Pieces()
 
     def _keep(self, size: int) -> bool:
         """Count bytes as kept. Return False if there would be too many."""

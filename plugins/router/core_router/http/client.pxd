@@ -18,7 +18,6 @@ cdef class ClientConnection(ClientTransport):
     cdef Route _route
     cdef object _body
     cdef public ForwardedRequest request
-    cdef object _task
     cdef bint _is_beginning
     cdef bint _is_late
     cdef bint _is_full

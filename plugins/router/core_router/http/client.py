@@ -6,7 +6,6 @@ bytes ─► request_head ─► Route ─► [ClientConnection] ─► Forwarde
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from core_router.http.body import IncomingBody
@@ -48,7 +47,6 @@ class ClientConnection(ClientTransport):
         self._route: Route | None = None
         self._body: IncomingBody | None = None
         self.request: ForwardedRequest | None = None
-        self._task: asyncio.Task[None] | None = None
         self._is_beginning = False
         self._is_late = False  # the next request is begun after other connections had their turn
         self._is_full = False  # the client does not read: what it was sent waits here
@@ -170,7 +168,7 @@ class ClientConnection(ClientTransport):
             most = most if head.body_size == CHUNKED else limits.named_body_bytes
         self._body = IncomingBody(self._router, head, most)
         if not self._body.is_kept:
-            self._stream(self._body.message)
+            self._stream(self._body.message())
         self._receive(data, at)
 
     def _receive(self, data: bytes, at: int) -> None:
@@ -187,10 +185,10 @@ class ClientConnection(ClientTransport):
             self._rest, self._at = data, at + len(piece)
         if body.is_kept:
             if is_last:
-                self._dispatch(body.message, len(head.passed_on))
+                self._dispatch(body.message(), len(head.passed_on))
             return
         if self.request is None:
-            self._stream(body.message)
+            self._stream(body.message())
         if self.request is not None:
             if is_last:
                 self._phase = _WAITING
@@ -231,10 +229,6 @@ class ClientConnection(ClientTransport):
             handle(self._router, self, head, route, message, body_at)
 
     # for own_answers ------------------------------------------------------
-
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what answers a request; the end of the connection cancels it."""
-        self._task = asyncio.get_running_loop().create_task(work)
 
     def forward(self, route: Route, message: bytes, body_at: int) -> None:
         """Forward a request that may belong to a sequence."""

@@ -4,6 +4,7 @@ cdef class ClientTransport:
     cdef Py_ssize_t _at
     cdef bint _is_paused
     cdef bint _is_held
+    cdef object _task
 
     cpdef write(self, bytes data)
     cpdef pause_reading(self)

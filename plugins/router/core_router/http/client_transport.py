@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Coroutine
 from typing import Any
 
 _MOST_EARLY = 64 * 1024  # bytes after a request that are received before its response
@@ -24,6 +25,7 @@ class ClientTransport:
         self._at = 0
         self._is_paused = False
         self._is_held = False
+        self._task: asyncio.Task[None] | None = None
 
     def eof_received(self) -> bool | None:
         return None  # a client that sends no more gets no response: the transport closes
@@ -63,6 +65,10 @@ class ClientTransport:
             self._is_held = False
             if not self._is_paused:
                 self._transport.resume_reading()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what answers a request; the end of the connection cancels it."""
+        self._task = asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
         """Close the connection after what was written."""

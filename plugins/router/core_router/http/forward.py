@@ -188,7 +188,7 @@ class ForwardedRequest(AttemptedRequest):
         else:
             self._is_over = True
             if self._sequence is not None:
-                self._router.sequences.answered(self._route.target.model, self._sequence, False)
+                self._router.sequences.lost(self._route.target.model, self._sequence)
             self.client.refuse(502, f"{title_of(self._route)} was lost: {self._failure}")
 
     def move(self) -> None:

@@ -145,7 +145,7 @@ async def _answer_of(
     except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
         chosen.failed(monotonic())
         if sequence is not None:
-            router.sequences.answered(route.target.model, sequence, False)
+            router.sequences.lost(route.target.model, sequence)
         if response is not None:
             raise  # the caller must not take a part for the whole
         return refused(502, f"server {chosen.server.name}: {reason_of(error)}")
