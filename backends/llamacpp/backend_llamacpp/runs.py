@@ -19,7 +19,34 @@ MOST = 4_000  # characters of one kind in a row: a call takes 320 bytes, and a s
 # Vocabularies of words, of pieces of sentences and of bytes: they need no regular expressions.
 _UNSPLIT = frozenset({"bert", "llama", "none", "no_vocab", "plamo2", "rwkv", "t5"})
 # `tokenizer.ggml.pre` with which xllamacpp 2026.10 splits 100,000 characters of each kind in a row.
-_WHOLE = frozenset({"llama-bpe", "llama-v3"})
+_WHOLE = frozenset(
+    [
+        "chatglm-bpe",
+        "command-r",
+        "dbrx",
+        "exaone",
+        "falcon3",
+        "gemma4",
+        "gpt-2",
+        "granite-docling",
+        "hunyuan",
+        "kimi-k2",
+        "llama-bpe",
+        "llama-v3",
+        "llama3",
+        "minerva-7b",
+        "mpt",
+        "olmo",
+        "phi-2",
+        "pixtral",
+        "qwen2",
+        "qwen35",
+        "refact",
+        "smollm",
+        "stablelm2",
+        "starcoder",
+    ]
+)
 
 # What a match may go on over: all but spaces and punctuation, all but letters and digits, and spaces.
 _PUNCTUATION = r"!-/:-@\[-`{-~\u2000-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20"
