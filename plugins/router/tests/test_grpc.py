@@ -151,6 +151,16 @@ def test_a_sequence_stays_on_its_server(calls, router):
     assert router.metric("core_router_sequences") == 0
 
 
+def test_a_start_that_a_server_refuses_begins_no_sequence(calls, router):
+    wrong = request("sums", 1.0, sequence_id=5, sequence_start=True)
+    wrong.inputs[0].name = "unknown"
+    with pytest.raises(grpc.RpcError) as caught:
+        calls.unary()(wrong, timeout=PATIENCE_S)
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert router.metric("core_router_sequences") == 0
+
+
 def test_a_sequence_stays_where_the_model_declares_none(calls, router):
     """Over HTTP and gRPC alike."""
     for key in ("a", "b", 3, 4):

@@ -223,8 +223,9 @@ class UnaryCall(RoutedCall):
             now_s = monotonic()
             attempt.server_model.done(as_http(status), now_s - attempt.sent_s, now_s)
             sequence = self._sequence
-            if sequence is not None and sequence.is_end and self._route is not None:
-                self._router.sequences.end(self._route.target.model, sequence.identifier)
+            if sequence is not None and self._route is not None:
+                is_good = as_http(status) < 400
+                self._router.sequences.answered(self._route.target.model, sequence, is_good)
             self._attempt = None
             self._end()
 
@@ -244,6 +245,8 @@ class UnaryCall(RoutedCall):
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
+            if self._sequence is not None and self._route is not None:
+                self._router.sequences.lost(self._route.target.model, self._sequence)
             self.fail(UNAVAILABLE, f"{self._title()} was lost: {self._failure}")
 
     def move(self, attempt: Attempt) -> None:
