@@ -82,3 +82,18 @@ def test_an_upgrade_is_refused_with_the_port_that_has_it(router, raw):
 
     assert status == 501
     assert f"port {router.port}" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_large_json_belongs_to_no_sequence(route, scripted, declared):
+    server = scripted(good)
+    server.config = {"sequence_batching": {}} if declared else {}
+    router = route([server.name], {"kept_body_bytes": 1000})
+    body = json.dumps(inputs(*range(1000), sequence_id=7)).encode()
+
+    found = ask(router.admin, INFER.format("m"), body).status
+
+    assert found == (413 if declared else 200)
+    assert router.metric("core_router_sequences") == 0
+    headers = {"Inference-Header-Content-Length": "0"}
+    assert ask(router.admin, INFER.format("m"), body, headers=headers).status == 200
