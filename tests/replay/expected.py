@@ -13,9 +13,14 @@ _NO_FILES = re.compile(r"status 200, now 500: .*failed to load \\?'\w+\\?', fail
 _INFER = re.compile(r"/v2/models/\w+/infer|/inference\.GRPCInferenceService/Model(Stream)?Infer")
 # As tests/conformance/test_shared_memory.py names its regions, on a server without options.
 _NO_REGION = re.compile(r", now .*Unable to find shared memory region: \\?'region\d+")
+_BATCH = "the answer has the requests of the batch, which depend on the moment"
 _OF_MODELS = {
     "cancellable": "the answer counts the cancellations so far, which depend on the moment",
-    "plain_batching": "the answer has the requests of the batch, which depend on the moment",
+    "endless": "the answer counts the streams so far, which depend on the moment",
+    "one": _BATCH,
+    "ordered": _BATCH,
+    "plain_batching": _BATCH,
+    "process": "the answer has the id of a process",
     "warmed": "the answer has random data of the warm-up",
 }
 

@@ -14,7 +14,7 @@ NO_FILES = """status 200, now 500: '{"error":"failed to load \\'m\\', failed to 
 
 
 INFER = "/v2/models/add_sub/infer"
-COUNTED = ("cancellable", "plain_batching", "warmed")
+COUNTED = ("cancellable", "endless", "ordered", "plain_batching", "process", "warmed")
 GONE = """status 200, now 404: '{"error":"Unable to find shared memory region: \\'region7\\'"}'"""
 
 
