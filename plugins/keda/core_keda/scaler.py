@@ -5,12 +5,11 @@ KEDA's operator ─► gRPC port ─► [Scaler] ─► Trigger ─► Looks ─
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
-from core.errors import Exhausted, invalid
+from core.errors import invalid
 from core_keda import messages
 from core_keda.looks import Families, Looks
 from core_keda.signal import value_of
@@ -18,6 +17,7 @@ from core_keda.trigger import Trigger
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.extra_methods import unary
 from frontends.grpc.method import Method, StreamMethod, UnaryMethod
+from frontends.grpc.newest_streams import NewestStreams
 from frontends.grpc.protocol.decode import decode
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PATH = "/externalscaler.ExternalScaler/"
 _CATEGORY = "metrics"
 _EVERY_S = 1.0
-MOST_STREAMS = 256  # open ones of a server; KEDA opens one for each trigger
+MOST_STREAMS = 1024  # open ones of a server; KEDA opens one for each trigger
 
 
 class Scaler:
@@ -38,7 +38,7 @@ class Scaler:
     def __init__(self, server: InferenceServer, every_s: float = _EVERY_S):
         self._looks = Looks(server.control.health.metrics)
         self._every_s = every_s
-        self._streams = 0  # open
+        self._streams = NewestStreams(MOST_STREAMS, "streams of StreamIsActive")
 
     def methods(self) -> tuple[Method, ...]:
         """Return the methods of the service. All of them only read, like a scrape of the metrics."""
@@ -61,27 +61,21 @@ class Scaler:
     async def stream_is_active(
         self, requests: AsyncIterator[bytes], call: GrpcCall
     ) -> AsyncGenerator[bytes, None]:
-        """Send whether the trigger is active: at once, then after each change, until the client ends it."""
-        if self._streams >= MOST_STREAMS:
-            raise Exhausted(
-                f"{MOST_STREAMS} streams of StreamIsActive are open, which is the most; use one for each "
-                "trigger, or IsActive",
-                retry_after_s=self._every_s,
-            )
-        self._streams += 1
-        try:
-            first = await anext(requests, None)
-            if first is None:
-                raise invalid("StreamIsActive has no request; send one ScaledObjectRef")
-            trigger = _trigger(decode(messages.ScaledObjectRef, first))
-            sent: bool | None = None
+        """Send whether the trigger is active: at once, then after each change, until the client ends it.
+
+        Raises CoreError(EXHAUSTED) when it is the oldest of too many streams.
+        """
+        first = await anext(requests, None)
+        if first is None:
+            raise invalid("StreamIsActive has no request; send one ScaledObjectRef")
+        trigger = _trigger(decode(messages.ScaledObjectRef, first))
+        sent: bool | None = None
+        with self._streams.opened() as stream:
             while True:
                 if (now := await self._active(trigger)) != sent:
                     sent = now
                     yield messages.IsActiveResponse(result=now).SerializeToString()
-                await asyncio.sleep(self._every_s)
-        finally:
-            self._streams -= 1
+                await stream.sleep(self._every_s)
 
     async def metric_spec(
         self, reference: messages.ScaledObjectRef

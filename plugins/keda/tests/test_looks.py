@@ -100,20 +100,34 @@ async def asked():
     yield REFERENCE.SerializeToString()
 
 
-def test_a_server_has_a_bounded_number_of_streams_that_share_their_looks(metrics):
+async def silent():
+    await asyncio.Event().wait()
+    yield b""
+
+
+def test_of_too_many_streams_the_oldest_ends_and_silent_ones_do_not_count(metrics):
     async def run():
         scaler = metrics.scaler()
+        quiet = [scaler.stream_is_active(silent(), None) for _ in range(MOST_STREAMS + 1)]
+        waiting = [asyncio.ensure_future(anext(each)) for each in quiet]
         streams = [scaler.stream_is_active(asked(), None) for _ in range(MOST_STREAMS)]
         sent = {await anext(each) for each in streams}
-        with pytest.raises(CoreError, match="streams of StreamIsActive are open") as error:
-            await anext(scaler.stream_is_active(asked(), None))
-        await streams.pop().aclose()
+        oldest = asyncio.ensure_future(anext(streams.pop(0)))
+        second = asyncio.ensure_future(anext(streams[0]))
+        await asyncio.sleep(0.01)
+        began_well = not oldest.done()
         streams.append(scaler.stream_is_active(asked(), None))
         sent.add(await anext(streams[-1]))
+        with pytest.raises(CoreError, match="1024 streams of StreamIsActive may be open") as error:
+            await oldest
+        second_lasts = not second.done()
+        for each in [*waiting, second]:
+            each.cancel()
+        await asyncio.wait([*waiting, second])
         for each in streams:
             await each.aclose()
-        return sent, error.value.kind
+        return sent, error.value.kind, began_well, second_lasts
 
     active = messages.IsActiveResponse(result=True).SerializeToString()
-    assert asyncio.run(run()) == ({active}, Kind.EXHAUSTED)
-    assert metrics.collected < 10  # one each quarter of a second
+    assert asyncio.run(run()) == ({active}, Kind.EXHAUSTED, True, True)
+    assert metrics.collected < 40  # one each quarter of a second

@@ -6,13 +6,13 @@ LoadReports ─► [BinaryReports] ─► endpoint-load-metrics-bin
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from core.errors import Exhausted, invalid
+from core.errors import invalid
 from core_orca import messages
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.method import StreamMethod
+from frontends.grpc.newest_streams import NewestStreams
 from frontends.grpc.protocol.decode import decode
 from frontends.shared.load_reports import LoadReports
 
@@ -29,7 +29,7 @@ class BinaryReports:
         self._reports = reports
         self._read: object = None  # what was serialized last
         self._serialized = b""
-        self._streams = 0  # open
+        self._streams = NewestStreams(MOST_STREAMS, "streams of load reports")
 
     def latest(self) -> bytes:
         """Return the report as a serialized OrcaLoadReport, at most 0.25 seconds old."""
@@ -47,22 +47,16 @@ class BinaryReports:
     async def _stream(
         self, requests: AsyncIterator[bytes], call: GrpcCall
     ) -> AsyncGenerator[bytes, None]:
-        """Send a report at once, then one per interval, until the client ends the call."""
-        if self._streams >= MOST_STREAMS:
-            raise Exhausted(
-                f"{MOST_STREAMS} streams of load reports are open, which is the most; use one for each "
-                "client, or --orca-trailers",
-                retry_after_s=_DEFAULT_S,
-            )
-        self._streams += 1
-        try:
-            first = await anext(requests, None)
-            if first is None:
-                raise invalid("StreamCoreMetrics has no request; send one OrcaLoadReportRequest")
-            interval = decode(messages.OrcaLoadReportRequest, first).report_interval
-            every_s = (interval.seconds + interval.nanos / 1e9) or _DEFAULT_S
+        """Send a report at once, then one per interval, until the client ends the call.
+
+        Raises CoreError(EXHAUSTED) when it is the oldest of too many streams.
+        """
+        first = await anext(requests, None)
+        if first is None:
+            raise invalid("StreamCoreMetrics has no request; send one OrcaLoadReportRequest")
+        interval = decode(messages.OrcaLoadReportRequest, first).report_interval
+        every_s = (interval.seconds + interval.nanos / 1e9) or _DEFAULT_S
+        with self._streams.opened() as stream:
             while True:
                 yield self.latest()
-                await asyncio.sleep(max(_LEAST_S, every_s))
-        finally:
-            self._streams -= 1
+                await stream.sleep(max(_LEAST_S, every_s))

@@ -160,7 +160,7 @@ def test_a_stream_is_no_faster_than_reports_are_renewed(channel):
     assert time.monotonic() - begin > 0.45
 
 
-def test_a_server_has_a_bounded_number_of_streams():
+def test_of_too_many_streams_the_oldest_ends():
     async def asked():
         yield messages.OrcaLoadReportRequest().SerializeToString()
 
@@ -169,16 +169,44 @@ def test_a_server_has_a_bounded_number_of_streams():
         streams = [stream(asked(), None) for _ in range(MOST_STREAMS)]
         for each in streams:
             await anext(each)
-        with pytest.raises(CoreError, match="streams of load reports are open") as error:
-            await anext(stream(asked(), None))
         await streams.pop().aclose()
-        streams.append(stream(asked(), None))
-        await anext(streams[-1])
+        for _ in range(
+            2
+        ):  # one takes the place of that which is closed, the other the oldest one's
+            streams.append(stream(asked(), None))
+            await anext(streams[-1])
+        with pytest.raises(CoreError, match="1024 streams of load reports may be open") as error:
+            await anext(streams[0])
+        await anext(streams[1])
         for each in streams:
             await each.aclose()
         return error.value.kind
 
     assert asyncio.run(run()) is Kind.EXHAUSTED
+
+
+def test_a_stream_whose_client_sends_nothing_ends_no_other():
+    async def silent():
+        await asyncio.Event().wait()
+        yield b""
+
+    async def asked():
+        yield messages.OrcaLoadReportRequest().SerializeToString()
+
+    async def run():
+        stream = BinaryReports(LoadReports(list)).method().function
+        first = stream(asked(), None)
+        await anext(first)
+        quiet = [stream(silent(), None) for _ in range(MOST_STREAMS)]
+        waiting = [asyncio.ensure_future(anext(each)) for each in quiet]
+        await asyncio.sleep(0)
+        await anext(first)
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        await first.aclose()
+
+    asyncio.run(run())
 
 
 def test_a_stream_without_a_request_is_refused(channel):
