@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_CONTEXT_BYTES = 8 * 2**20
 """Most bytes of a context, counted for each example: every example gets a copy of it."""
 
-MOST_CONTEXT_FEATURES = 100_000
+MOST_CONTEXT_FEATURES = 1_000_000
 """Most features of a context, counted for each example. A feature without values has hardly any bytes."""
 
 BYTES_PER_COPY = 64

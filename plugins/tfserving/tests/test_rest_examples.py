@@ -87,13 +87,22 @@ def test_a_large_context_is_not_repeated_for_many_examples(rest, feature, exampl
     assert "'context' is too large for so many examples" in answer["error"]
 
 
+def test_a_thousand_candidates_may_share_the_features_of_a_user(rest):
+    document = {"context": {str(number): 1 for number in range(150)}, "examples": [{}] * 1000}
+
+    status, answer = rest.post("/v1/models/parser:classify", document)
+
+    assert status == 200, answer
+    assert len(answer["results"]) == 1000
+
+
 def test_many_features_of_a_context_are_not_repeated_for_many_examples(rest):
-    document = {"context": {str(number): "" for number in range(300)}, "examples": [{}] * 1000}
+    document = {"context": {str(number): "" for number in range(300)}, "examples": [{}] * 3334}
 
     status, answer = rest.post("/v1/models/parser:classify", document)
 
     assert status == 400
-    assert "300 features for 1000 examples; at most 100000 are accepted" in answer["error"]
+    assert "300 features for 3334 examples; at most 1000000 are accepted" in answer["error"]
 
 
 def test_numbers_of_64_bits_without_a_sign_stay_exact():

@@ -228,16 +228,16 @@ def test_very_many_tasks_are_refused(call):
 
 def test_many_features_of_a_context_are_not_repeated_for_many_examples(call):
     context = messages.Example()
-    for number in range(101):
+    for number in range(301):
         context.features.feature[str(number)].SetInParent()
-    found = messages.ExampleListWithContext(examples=[messages.Example()] * 1000, context=context)
+    found = messages.ExampleListWithContext(examples=[messages.Example()] * 3334, context=context)
     given_examples = messages.Input(example_list_with_context=found)
     request = messages.RegressionRequest(model_spec=spec("total"), input=given_examples)
 
     with pytest.raises(grpc.RpcError) as error:
         call("Regress", request, "RegressionResponse")
 
-    assert "101 features for 1000 examples; at most 100000 are" in error.value.details()
+    assert "301 features for 3334 examples; at most 1000000 are" in error.value.details()
 
 
 @pytest.mark.parametrize(
