@@ -15,7 +15,7 @@ from core_generate.engine import Sampling, Structure
 from core_generate.levels import excess_of
 
 INPUT = "sampling_parameters"
-MOST_BYTES = 1024 * 1024  # of the whole JSON
+MOST_BYTES = 4 * 1024 * 1024  # of the whole JSON: more than its fields have within their own bounds
 MOST_STOPS = 256
 MOST_STOP_CHARACTERS = 4096  # of all stop strings together
 MOST_STOP_TOKENS = 1024

@@ -153,8 +153,18 @@ def test_many_stop_tokens_are_refused():
 
 
 def test_a_large_document_is_refused_before_it_is_parsed():
-    with pytest.raises(CoreError, match="has 1048577 bytes, at most 1048576 are accepted"):
-        read_sampling(b"[" + b" " * 2**20)
+    with pytest.raises(CoreError, match="has 4194305 bytes, at most 4194304 are accepted"):
+        read_sampling(b"[" + b" " * 2**22)
+
+
+def test_fields_within_their_own_bounds_are_accepted_together():
+    bias = {str(100_000 + token): -12.345678 for token in range(65_536)}
+    suffix, grammar = "a" * 131_072, "b" * 900_000
+
+    found = read(logit_bias=bias, suffix=suffix, structured_outputs={"grammar": grammar})
+
+    assert (len(found.sampling.logit_bias), found.suffix) == (65_536, suffix)
+    assert found.sampling.structure.grammar == grammar
 
 
 def test_many_stop_strings_are_refused():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from core_generate.chat import Tools, read_structured_outputs, with_answer
-from core_generate.sampling import MOST_BYTES, MOST_STOP_CHARACTERS, MOST_STOP_TOKENS
+from core_generate.sampling import MOST_STOP_CHARACTERS, MOST_STOP_TOKENS
 
 from frontend_openai.document import Document
 from frontend_openai.errors import wrong
@@ -19,7 +19,7 @@ MOST_CHOICES = 128  # of one request
 MOST_TOKENS = 2**31 - 1
 MOST_STOPS = 16
 _MOST_BIASES = 1024
-_MOST_STRUCTURE = MOST_BYTES - 128 * 1024  # leaves room for the other fields
+_MOST_STRUCTURE = 896 * 1024  # each choice of a request has a copy
 _COMPLETION_TOKENS = 16  # OpenAI's default
 
 
