@@ -14,6 +14,9 @@ _MOST_OF_TOKEN = (
 _LEAST_BOUND = 64 * 1024
 _LEAST_COUNTED = 1024 * 1024  # bytes of a text whose tokens are counted
 _PREFIX = 4  # bytes before an element of BYTES
+# Tokens of a prompt for each token of the context that is known here. An engine may have a longer context than
+# its description says; it checks exactly.
+_MOST_TIMES = 16
 
 
 def longest_text(context: int) -> int:
@@ -31,7 +34,7 @@ def check_prompt(inputs: Mapping[str, Tensor], context: int) -> None:
     text, tokens = inputs.get("text_input"), inputs.get("prompt_token_ids")
     if text is not None and (size := size_of(text) - _PREFIX) > longest_text(context):
         raise PromptTooLong(f"the prompt has {_excess(size, context)}")
-    if tokens is not None and tokens.count > max(_LEAST_BOUND, context):
+    if tokens is not None and tokens.count > max(_LEAST_BOUND, context * _MOST_TIMES):
         raise PromptTooLong(
             f"the prompt has {tokens.count} tokens, the context is {context} tokens; shorten the prompt"
         )

@@ -170,6 +170,21 @@ def test_a_prompt_that_cannot_fit_is_refused_before_it_is_read(serve, readers):
 
 
 @pytest.mark.parametrize("context", [0, 10, 5000])
+def test_a_prompt_may_have_16_tokens_for_each_token_and_65536_at_least(context):
+    most = max(65_536, 16 * context)
+
+    def inputs(count):
+        return {"prompt_token_ids": Tensor.of("prompt_token_ids", np.zeros(count, np.int32))}
+
+    check_prompt(inputs(most), context)
+    if context:
+        with pytest.raises(PromptTooLong, match=f"has {most + 1} tokens.* {context} tokens"):
+            check_prompt(inputs(most + 1), context)
+    else:
+        check_prompt(inputs(1_000_000), context)
+
+
+@pytest.mark.parametrize("context", [0, 10, 5000])
 def test_a_prompt_may_have_64_bytes_for_each_token_and_64_kib_at_least(context):
     most = max(65_536, 64 * context)
 
