@@ -13,15 +13,24 @@ _MOST_OF_TOKEN = (
 # Bytes or tokens that every prompt may have. Smaller requests are not checked (EngineInstance.begin).
 _LEAST_BOUND = 64 * 1024
 _LEAST_COUNTED = 1024 * 1024  # bytes of a text whose tokens are counted
+_MOST_OF_CHARACTER = 4  # bytes in UTF-8
 _PREFIX = 4  # bytes before an element of BYTES
-# Tokens of a prompt for each token of the context that is known here. An engine may have a longer context than
-# its description says; it checks exactly.
+# Tokens of a prompt for each token of the context that is known here. An engine may have a longer context
+# than its description says; it checks exactly.
 _MOST_TIMES = 16
 
 
 def longest_text(context: int) -> int:
     """Return the bytes of a text that are tokenized for a context of that many tokens."""
     return max(_LEAST_BOUND, context * _MOST_OF_TOKEN)
+
+
+def excess_bytes(text: str, most: int) -> int:
+    """Return the bytes of a text in UTF-8 if they are more than `most`, else 0."""
+    if len(text) * _MOST_OF_CHARACTER <= most:
+        return 0
+    size = len(text.encode("utf-8", "surrogatepass"))
+    return size if size > most else 0
 
 
 def check_prompt(inputs: Mapping[str, Tensor], context: int) -> None:
@@ -47,8 +56,7 @@ def check_texts(texts: Sequence[str], name: str, context: int) -> None:
     """
     most = longest_text(context)
     for number, text in enumerate(texts):
-        if context and len(text) > most:
-            size = len(text.encode())
+        if context and (size := excess_bytes(text, most)):
             raise PromptTooLong(f"text {number} of '{name}' has {_excess(size, context)}")
 
 
@@ -59,8 +67,8 @@ def check_counted(text: str, context: int) -> None:
     Such a text may be longer than the context: clients then cut it. So the least bound is 1 MiB here.
     """
     most = max(_LEAST_COUNTED, longest_text(context))
-    if context and len(text) > most:
-        raise PromptTooLong(f"the text has {_excess(len(text.encode()), context, most)}")
+    if context and (size := excess_bytes(text, most)):
+        raise PromptTooLong(f"the text has {_excess(size, context, most)}")
 
 
 def _excess(size: int, context: int, most: int = 0) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from core_generate import Description, Engine, EngineModel, Event, PromptTooLong, engine_backend
 from core_generate import instance as instances
-from core_generate.prompt_size import check_prompt, check_texts, size_of
+from core_generate.prompt_size import check_counted, check_prompt, check_texts, size_of
 from core_generate.reading import read_generate
 from core_generate.tokenizing import tokenizer_of
 from core_testing.served import request_of
@@ -201,6 +201,18 @@ def test_a_prompt_may_have_64_bytes_for_each_token_and_64_kib_at_least(context):
     else:
         check_prompt(inputs(1_000_000), context)
         check_texts(["a" * 1_000_000], "documents", context)
+
+
+@pytest.mark.parametrize("character", ["a", "ä", "あ", "🌲"])
+def test_characters_of_more_bytes_make_a_text_longer(character):
+    size = len(character.encode())
+
+    check_texts([character * (65_536 // size)], "documents", 10)
+    check_counted(character * (1_048_576 // size), 10)
+    with pytest.raises(PromptTooLong, match=rf"has {size * (65_536 // size + 1)} bytes"):
+        check_texts([character * (65_536 // size + 1)], "documents", 10)
+    with pytest.raises(PromptTooLong, match=rf"has {size * (1_048_576 // size + 1)} bytes"):
+        check_counted(character * (1_048_576 // size + 1), 10)
 
 
 def test_texts_of_embeddings_and_scores_are_bounded_too(serve):

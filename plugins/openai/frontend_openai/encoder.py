@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from core_generate.prompt_size import longest_text
+from core_generate.prompt_size import excess_bytes, longest_text
 
 from core.config import Signature
 from core.dtypes import INT32, INT64
@@ -87,10 +87,10 @@ class Encoder:
         most = self._longest
         bound = longest_text(most)
         for number, text in enumerate(texts):
-            if most and len(text) > bound:
+            if most and (size := excess_bytes(text, bound)):
                 raise wrong(
                     field_of(number),
-                    f"the text has {len(text)} characters, and model '{self.signature.name}' takes "
+                    f"the text has {size} bytes, and model '{self.signature.name}' takes "
                     f"{most} tokens, for which at most {bound} bytes are read",
                 )
 

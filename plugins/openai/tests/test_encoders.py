@@ -230,15 +230,16 @@ def test_a_text_that_is_too_long_is_refused_with_its_place(ask, files):
     assert ranked["error"]["param"] == "documents[1]"
 
 
-def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(ask, monkeypatch):
+@pytest.mark.parametrize(("text", "size"), [("a" * 65_537, 65_537), ("あ" * 21_846, 65_538)])
+def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(ask, monkeypatch, text, size):
     asked = ask(encoder(tokens=3))
     assert asked(input="a")[0] == 200
     monkeypatch.setattr(Encoder, "encode", lambda *_: pytest.fail("tokenized"))
 
-    status, found = asked(input=["a", "a" * 65_537])
+    status, found = asked(input=["a", text])
 
     assert (status, found["error"]["param"]) == (400, "input[1]")
-    assert "has 65537 characters, and model 'm' takes 3 tokens" in found["error"]["message"]
+    assert f"has {size} bytes, and model 'm' takes 3 tokens" in found["error"]["message"]
 
 
 @pytest.mark.parametrize(
