@@ -48,7 +48,7 @@ async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """
     _refuse_repository(call)
     parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
-    name = await name_to_load(server, call.model)
+    name = await _named(server, call)
     await server.control.repository.load(name, parameters)
     return HttpResponse()
 
@@ -64,9 +64,16 @@ async def unload(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     dependents = _parameters(document).get("unload_dependents", False)
     if type(dependents) is not bool:
         raise typed("unload_dependents", "boolean")
-    name = await name_to_load(server, call.model)
+    name = await _named(server, call)
     await server.control.repository.unload(name, dependents)
     return HttpResponse()
+
+
+async def _named(server: InferenceServer, call: HttpRequest) -> str:
+    """Return the name of the model to load or unload. The request gets it, for the access log."""
+    name = await name_to_load(server, call.model)
+    call.captures = {**call.captures, "model": name}
+    return name
 
 
 def _refuse_repository(call: HttpRequest) -> None:

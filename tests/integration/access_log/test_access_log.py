@@ -95,6 +95,24 @@ def test_requests_over_http(served):
     assert answers[4] == 0
 
 
+def test_a_model_that_is_loaded_and_unloaded_has_its_plain_name(tmp_path):
+    served = Served(
+        tmp_path,
+        next(iter(LANES)),
+        {"access_log": str(tmp_path / "access.log"), "model_control_mode": "explicit"},
+    )
+    served.path = tmp_path / "access.log"
+    try:
+        for act in ("load", "unload"):
+            served.ask("POST", f"/v2/repository/models/%65cho/{act}", {})
+        found = lines(served)
+    finally:
+        served.close()
+
+    assert [(line["model"], line["status"]) for line in found] == [("echo", 200)] * 2
+    assert found[0]["path"] == "/v2/repository/models/%65cho/load"
+
+
 def test_invalid_http_and_disconnects_have_lines(served):
     served.send(b"NONSENSE\r\n\r\n")
     text = json.dumps(document(1.0)).encode()
