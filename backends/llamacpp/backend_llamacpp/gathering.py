@@ -27,6 +27,7 @@ class Gathering(Generic[T]):
         self._put = put
         self._held: list[T] = []
         self._until = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None  # that passes what is held
 
     def add(self, item: T, idle: bool) -> None:
         """Pass an item, later if the engine is idle or others are held."""
@@ -39,9 +40,10 @@ class Gathering(Generic[T]):
             self._put(item)
             return
         self._held.append(item)
-        if len(self._held) == 1:
+        if len(self._held) == 1 or loop is not self._loop:  # the other one may have ended
+            self._loop = loop
             self._until = time.monotonic() + MOST_S
-            loop.call_soon(self._look, loop, 1, 1)
+            loop.call_soon(self._look, loop, len(self._held), 1)
 
     def _look(self, loop: asyncio.AbstractEventLoop, before: int, quiet: int) -> None:
         """Pass what is held after QUIET_TURNS without a new item, or MOST_S.

@@ -74,3 +74,23 @@ async def test_items_of_other_threads_pass_at_once(passed):
     thread.join()
 
     assert passed == ["a"]
+
+
+async def test_what_was_held_when_its_loop_ended_passes_with_the_next_item(passed):
+    gathering = Gathering(passed.append)
+
+    async def add():
+        gathering.add("a", idle=True)
+
+    def end_early():
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(add())
+        loop.close()
+
+    await asyncio.to_thread(end_early)
+    assert passed == []
+
+    gathering.add("b", idle=False)
+    await turns(QUIET_TURNS)
+
+    assert passed == ["a", "b"]
