@@ -31,7 +31,7 @@ def grammar_of(structure: Structure) -> str:
         return _compiled(f"{_LARK}/{_in_one_line(structure.regex)}/", "the regular expression")
     if structure.choices:
         grammar = "root ::= " + " | ".join(map(_literal, structure.choices))
-        _check_size(grammar, "the choices")
+        _check_size(grammar, "the list of choices")
         return grammar
     if structure.grammar.lstrip().startswith("%llguidance"):
         return _compiled(structure.grammar, "the grammar")

@@ -6,10 +6,22 @@ pytest.importorskip("llguidance", reason="it compiles grammars")
 
 from backend_llamacpp.grammar import MOST_CHARACTERS, grammar_of
 from core_generate import Structure, StructureRefused
+from core_generate.chat import structure as chat
 
 
 def test_choices_are_literals():
     assert grammar_of(Structure(choices=['a"b', "c\\d\n"])) == 'root ::= "a\\"b" | "c\\\\d\\n"'
+
+
+def test_the_most_choices_of_a_chat_are_accepted_though_each_character_is_escaped():
+    texts = ['"' * (chat.MOST_CHARACTERS // chat.MOST_CHOICES)] * chat.MOST_CHOICES
+
+    assert grammar_of(Structure(choices=texts)).count("|") == chat.MOST_CHOICES - 1
+
+
+def test_choices_that_are_too_large_are_named():
+    with pytest.raises(StructureRefused, match=r"^the list of choices makes a"):
+        grammar_of(Structure(choices=["a" * (MOST_CHARACTERS // 2)] * 2))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +64,6 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(structure, reason):
     [
         Structure(grammar="(" * 1000),
         Structure(grammar="a" * (MOST_CHARACTERS + 1)),
-        Structure(choices=["a" * (MOST_CHARACTERS // 2)] * 2),
     ],
 )
 def test_a_grammar_is_bounded(structure):
