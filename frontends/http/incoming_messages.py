@@ -14,6 +14,9 @@ from core.system.account import UNCOUNTED, Share
 from frontends.http.request_timeouts import UnfinishedRequest
 
 _SHORTEST_HEAD, _LONGEST_HEAD = 2, 14  # bytes of a frame before its content
+# Bytes of heads that a message in fragments may have: one for so many of its content, and the most of them.
+_CONTENT_OF_HEAD = 64
+_MOST_OF_HEADS = 256 * 1024  # as much as one read of a socket
 
 
 class IncomingMessages:
@@ -43,11 +46,13 @@ class IncomingMessages:
     def take(self, size: int, *, is_control: bool) -> None:
         """Subtract a message whose content has `size` bytes. is_control: it may be amid another message."""
         self._taken += not is_control
+        heads = 0 if is_control else min(size // _CONTENT_OF_HEAD, _MOST_OF_HEADS)
         if self._had_waited and not is_control:
             # Nothing was left when the session began to wait. What came with the end of this message, and
             # after it, is at most one read of the socket.
             self._count(0)
-        elif self._held <= size + _LONGEST_HEAD:
+        elif self._held <= size + max(_LONGEST_HEAD, heads):
+            # All that is left may be heads of its fragments, which nothing would subtract later.
             self._count(0)
         else:
             self._count(self._held - size - _SHORTEST_HEAD)

@@ -96,6 +96,30 @@ def test_the_bytes_of_an_unfinished_message_grow_until_the_next_one_begins(sessi
     assert first.received <= second.received
 
 
+def test_heads_of_fragments_do_not_count_behind_their_message(session):
+    fragments = 8500  # of 1000 bytes, with heads of 8 bytes
+    session.incoming.came(fragments * 1008 // 2)
+    session.incoming.waits = False  # the session is busy when the end comes
+    session.incoming.came(fragments * 1008 // 2)
+
+    session.take(fragments * 1000)
+
+    assert session.held == 0
+    assert session.incoming.unfinished() is None
+
+
+@pytest.mark.parametrize("size", [MB, 64 * MB])
+def test_the_next_message_counts_although_a_message_had_fragments(size):
+    session = Session(memory=128 * MB)
+    session.incoming.waits = False
+    session.incoming.came(size + HEAD + MB)
+
+    session.take(size)
+
+    assert session.held > MB
+    assert session.incoming.unfinished() is not None
+
+
 def test_a_busy_session_is_not_waited_for(session):
     session.incoming.came(MB)
     session.incoming.waits = False
