@@ -5,7 +5,7 @@ import random
 import time
 
 import pytest
-from core_router.http.sequence_parameters import model_in
+from core_router.http.sequence_parameters import _parsed_model, model_in
 from core_router.http.top_level import text_at_top
 from routing.running import compiled_only
 
@@ -41,7 +41,7 @@ KEY = b"model"
     ],
 )
 def test_a_text_at_the_top(body, found):
-    assert text_at_top(body, KEY) == found
+    assert text_at_top(body, KEY) == _parsed_model(body) == found
 
 
 def value(draw, depth=0):
@@ -115,6 +115,16 @@ def test_megabytes_of_small_values_take_no_time(body):
     assert model_in(body) == "a"
     # A parser takes ten times as long for keys and objects.
     assert time.thread_time() - began_s < 0.1
+
+
+@pytest.mark.parametrize("body", MANY.values(), ids=MANY)
+def test_without_the_compiled_part_megabytes_take_a_moment(body):
+    began_s = time.thread_time()
+
+    found = _parsed_model(body)
+
+    assert time.thread_time() - began_s < 1
+    assert found == ("" if max(body.count(b","), body.count(b"[")) > 1_000_000 else "a")
 
 
 def test_keys_with_escapes_have_a_bound():
