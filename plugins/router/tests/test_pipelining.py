@@ -8,6 +8,7 @@ from core_router.http.client import ClientConnection
 from core_router.options import RouterOptions
 from core_router.router import Router
 from core_router.servers.addresses import read_servers
+from core_router.servers.server import Address, Server, State
 from routing.requests import until
 from routing.running import good, said
 
@@ -54,10 +55,13 @@ class Transport:
         self.is_closed = True
 
 
-def connected(most=1 << 30):
+def closed_router():
+    return Router(RouterOptions(read_servers("127.0.0.1:1"), grpc_port=None))
+
+
+def connected(most=1 << 30, router=None):
     """Return a connection to a router that is not open, and its transport."""
-    options = RouterOptions(read_servers("127.0.0.1:1"), grpc_port=None)
-    connection, transport = ClientConnection(Router(options)), Transport(most)
+    connection, transport = ClientConnection(router or closed_router()), Transport(most)
     transport.protocol = connection
     connection.connection_made(transport)
     return connection, transport
@@ -125,6 +129,64 @@ async def test_an_incomplete_head_after_requests_must_go_on():
     connection.expire(1e9, 75.0, 30.0)
 
     assert b" 408 " in transport.written
+
+
+class ServerConnection:
+    """What a request needs of a connection to a server."""
+
+    def __init__(self):
+        self.is_reading = True
+
+    def send(self, request, data):
+        self.request = request
+
+    def pause_reading(self):
+        self.is_reading = False
+
+    def resume_reading(self):
+        self.is_reading = True
+
+
+def one_server():
+    """Return a router, its server, and the requests that wait for a connection to it."""
+    router, server, waiting = closed_router(), Server(Address("h", 1)), []
+    server.state = State.READY
+    router.table.servers[server.name] = server
+    router.connect = lambda request, server: waiting.append(request)
+    return router, server, waiting
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+async def test_a_response_waits_for_a_client_that_has_not_read_100_continue(is_idle):
+    router, server, waiting = one_server()
+    connection, transport = connected(10, router)
+    to_server = ServerConnection()
+    if is_idle:
+        server.idle.append(to_server)
+    connection.data_received(
+        b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+    )
+    connection.data_received(b"abc")
+    for request in waiting:
+        request.connected(to_server)
+    assert to_server.request is connection.request and not to_server.is_reading
+
+    assert transport.read() == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+    assert to_server.is_reading
+
+
+async def test_a_connection_is_idle_from_the_end_of_its_last_response_on():
+    router, _, _ = one_server()
+    connection, transport = connected(router=router)
+    connection.data_received(GET)
+    connection.expire(1000.0, 75.0, 30.0)
+    connection.complete(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", False)
+
+    connection.expire(1070.0, 75.0, 30.0)
+    assert not transport.is_closed
+    connection.expire(1080.0, 75.0, 30.0)
+    assert transport.is_closed
 
 
 @pytest.mark.parametrize("size", [33, 1_000_000])

@@ -24,6 +24,7 @@ cdef class AttemptedRequest:
     cdef object _hedge
     cdef str _failure
     cdef bint _repeats
+    cdef bint _is_paused
 
     @cython.locals(now_s=double, found=ServerModel, server=Server)
     cdef _attempt(self)

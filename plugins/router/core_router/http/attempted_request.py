@@ -51,6 +51,9 @@ class AttemptedRequest:
         self._is_whole = False
         self._is_answered = False  # the client has a part of the response
         self._is_over = False
+        self._is_paused = (
+            False  # the client does not read: whatever connection it has is not read, too
+        )
         self._tried: tuple[ServerModel, ...] = ()
         self._server_model: ServerModel | None = None
         self._connection: ServerConnection | None = None
@@ -116,6 +119,8 @@ class AttemptedRequest:
         """Send the request on a ServerConnection, which takes ForwardedRequests only."""
         self._connection = connection
         connection.send(self, self._data)
+        if self._is_paused:
+            connection.pause_reading()
         if not self._is_whole:
             self._data = b""
             self._repeats = False

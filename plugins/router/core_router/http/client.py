@@ -35,7 +35,7 @@ class ClientConnection(ClientTransport):
     """A connection of a client: the protocol of its transport. Event loop only.
 
     request    what is being forwarded; a copy may take its place
-    active_s   time of the router's clock when bytes arrived last
+    active_s   time of the router's clock when bytes arrived last, or when a request was last seen in progress
     """
 
     def __init__(self, router: Router):
@@ -211,6 +211,8 @@ class ClientConnection(ClientTransport):
         # The variable keeps it, here and below: a refusal ends it within `start`.
         request = self.request = ForwardedRequest(self._router, self, head, route)
         request.start(first, False)
+        if self._is_full:  # since 100 Continue, or by answers before this request
+            request.pause()
 
     def _dispatch(self, message: bytes, body_at: int) -> None:
         """Answer a request that has come as a whole, or forward it.
@@ -225,6 +227,8 @@ class ClientConnection(ClientTransport):
         ):
             request = self.request = ForwardedRequest(self._router, self, head, route)
             request.start(message, True)
+            if self._is_full:
+                request.pause()
         else:
             handle(self._router, self, head, route, message, body_at)
 
@@ -241,6 +245,8 @@ class ClientConnection(ClientTransport):
             sequence = sequence_of(message[body_at:], head.json_size)
         request = self.request = ForwardedRequest(self._router, self, head, route, sequence)
         request.start(message, True)
+        if self._is_full:
+            request.pause()
 
     def answer(self, status: int, body: bytes, retry_after_s: int | None = None) -> None:
         """Send an answer of the router itself."""
@@ -328,6 +334,8 @@ class ClientConnection(ClientTransport):
         if self._phase == _IDLE and not self._rest:
             if waits_s >= idle_s:
                 self.close()
+        elif self._phase == _WAITING:
+            self.active_s = now_s  # the connection is idle from the end of the response on
         elif self._phase == _IDLE and (self._is_full or self._is_late):
             pass  # whole requests may wait until the client reads, or for their turn
         elif self._phase in (_IDLE, _RECEIVING) and not self._is_paused and waits_s > client_s:

@@ -23,4 +23,5 @@ cdef class ForwardedRequest(AttemptedRequest):
     @cython.locals(now_s=double, server_model=ServerModel)
     cpdef complete(self, ResponseHead head, bytes last)
     cpdef lost(self, connection, error, bint has_response)
+    cdef _lose_sequence(self)
     cpdef move(self)

@@ -62,10 +62,12 @@ class ForwardedRequest(AttemptedRequest):
 
     def pause(self) -> None:
         """Receive no more of the response until `resume`."""
+        self._is_paused = True
         if self._connection is not None:
             self._connection.pause_reading()
 
     def resume(self) -> None:
+        self._is_paused = False
         if self._connection is not None:
             self._connection.resume_reading()
 
@@ -109,6 +111,8 @@ class ForwardedRequest(AttemptedRequest):
         self.client, self._repeats = client, True
         first.cancel()
         client.request = self
+        if first._is_paused:
+            self.pause()
 
     # for ServerConnection -------------------------------------------------
 
@@ -179,6 +183,7 @@ class ForwardedRequest(AttemptedRequest):
         self._failed(str(error) if error is not None and str(error) else "the connection ended")
         if has_response:
             self._is_over = True
+            self._lose_sequence()
             self.client.abort()  # the client must not take a part for the whole
         elif self._hedge.take_over():
             return
@@ -187,9 +192,12 @@ class ForwardedRequest(AttemptedRequest):
             self._again()
         else:
             self._is_over = True
-            if self._sequence is not None:
-                self._router.sequences.lost(self._route.target.model, self._sequence)
+            self._lose_sequence()
             self.client.refuse(502, f"{title_of(self._route)} was lost: {self._failure}")
+
+    def _lose_sequence(self) -> None:
+        if self._sequence is not None:
+            self._router.sequences.lost(self._route.target.model, self._sequence)
 
     def move(self) -> None:
         """Try another server: this one no longer answers, but its connection is open."""
