@@ -8,6 +8,8 @@ from core_router.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
 from routing.grpc_servers import request
 from routing.opened_streams import Opened, answers, asks, packed, router_of
 
+from frontends.grpc.protocol import messages
+
 
 class Task:
     """A task of the router that runs when a test says so."""
@@ -217,6 +219,87 @@ def test_a_sequence_does_not_move_with_a_stream_that_is_lost():
     assert lose(begun).client.status is None
     assert lose(begun, middle).client.status == UNAVAILABLE
     assert lose(middle).client.status == UNAVAILABLE
+
+
+def refused():
+    made = messages.ModelStreamInferResponse(error_message="no")
+    made.infer_response.model_name = "m"
+    return packed(made)
+
+
+def test_a_start_that_fails_begins_no_sequence(open_stream):
+    start = packed(request("m", id=1, sequence_id=7, sequence_start=True))
+    next_one = packed(request("m", id=2, sequence_id=7))
+    good, failed, lost = (open_stream("m") for _ in range(3))
+    good.send(start)
+    good.answer(answers(1))
+    failed.send(start)
+    failed.answer(refused())
+    lost.send(start, next_one)
+    (reached,) = lost.reached
+    reached.lost(reached._attempt, 0)
+
+    assert [len(each.router.sequences) for each in (good, failed, lost)] == [1, 0, 0]
+    good.send(next_one)
+    good.answer(refused())
+    assert len(good.router.sequences) == 1
+
+
+def test_starts_that_no_other_server_gets_begin_no_sequence(open_stream):
+    found = open_stream("", "")
+    found.send(*[packed(request("m", id=k, sequence_id=k, sequence_start=True)) for k in (1, 2)])
+    assert len(found.router.sequences) == 2
+    found.router.grpc.connect = lambda pool: pool.not_opened("no")
+
+    for reached in found.reached:
+        if not reached.is_ended:
+            reached.lost(reached._attempt, 0)
+
+    assert found.client.status == UNAVAILABLE and len(found.router.sequences) == 0
+
+
+def test_a_router_that_ends_answers_what_has_come(open_stream):
+    found = open_stream()
+    found.stream.received(None, b"".join(asks(each) for each in range(250)), None, False)
+    found.answer(*[answers(each) for each in range(100)])
+
+    found.stream.end_when_idle()
+    assert found.client.status is None
+    found.loop.run()
+    found.answer(*[answers(each) for each in range(100, 250)])
+
+    assert len(found.client.sent) == 250 and found.client.status == UNAVAILABLE
+
+
+def test_a_router_that_ends_answers_what_waits_for_a_look_at_the_servers(open_stream):
+    found = open_stream("other")
+
+    async def look_again():
+        found.router.table.servers["h:1"].has_index = False
+        found.router.table.changed()
+
+    tasks = keep_tasks(found.router)
+    found.router.look_again = look_again
+    found.send(asks(1))
+    found.stream.end_when_idle()
+    asyncio.run(tasks.pop().work)
+    assert found.client.status is None
+    found.answer(answers(1))
+
+    assert len(found.client.sent) == 1 and found.client.status == UNAVAILABLE
+
+
+def test_a_router_that_ends_does_not_wait_for_the_rest_of_a_message(open_stream):
+    found = open_stream()
+    found.router.grpc.turns._left = 0
+    found.router.grpc.turns._is_scheduled = True
+    found.stream.received(None, asks(1, 1000)[:500], None, False)
+    found.stream.end_when_idle()
+    assert found.client.status is None
+
+    found.router.grpc.turns._begin()
+
+    assert found.client.status == UNAVAILABLE
 
 
 def test_a_stream_without_servers_ends_once(open_stream):

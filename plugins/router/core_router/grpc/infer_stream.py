@@ -109,7 +109,7 @@ class InferStream(Receiver):
     def end_when_idle(self) -> None:
         """End the stream, at once or when no request waits: the router ends."""
         self._ends_when_idle = True
-        if not self._turns and not any(each.has_decoupled for each in self._servers.values()):
+        if not self._waits and not any(each.has_decoupled for each in self._servers.values()):
             self.fail(UNAVAILABLE, "the router ends")
 
     # requests -------------------------------------------------------------
@@ -127,7 +127,10 @@ class InferStream(Receiver):
             return
         if self._is_finished:
             self._finish()
-        elif has_room and not self.is_waiting:
+            return
+        if self._ends_when_idle:
+            self.end_when_idle()
+        if has_room and not self.is_waiting:
             self.may_read()
 
     def _take(self, message: bytes) -> bool:
@@ -211,6 +214,8 @@ class InferStream(Receiver):
             self._router.metrics.retries["refused"] += 1
             self._send(request)
             return True
+        if has_failed:
+            self._choice.lost([request])
         request.response = message
         self._kept.add(len(message))
         has_room = self._send_responses()
@@ -267,10 +272,11 @@ class InferStream(Receiver):
             # Without an index, more responses may be missing than those that are known to be.
             is_known = stream.is_certain or (bool(waiting) and not stream.has_answered)
             if not had_decoupled and is_known and all(map(self._choice.moves, waiting)):
-                for request in waiting:
+                for at, request in enumerate(waiting, 1):
                     self._router.metrics.retries["lost"] += 1
                     self._send(request)
                     if self._is_over:
+                        self._choice.lost(waiting[at:])
                         return
                 self._finish_if_answered(None)
                 return
@@ -278,36 +284,31 @@ class InferStream(Receiver):
             # Without this the client takes what it has for all responses.
             status, text = UNAVAILABLE, "it ended the stream without all responses"
         if block is None or status == UNAVAILABLE:
-            said = text or "it ended the stream"
-            block = status_block(
-                status, f"the stream was lost: server {stream.server.name}: {said}"
-            )
+            text = f"server {stream.server.name}: {text or 'it ended the stream'}"
+            block = status_block(status, f"the stream was lost: {text}")
+        self._choice.lost(waiting)
         self._end_with(block)
 
     def _refuse(self, request: StreamRequest) -> None:
-        router = self._router
-        router.metrics.refused += 1
-        model, why = request.route.target.model, ""
-        if request.sequence is not None:
-            why = router.sequences.failure(request.route, request.sequence)
-        why = why or router.table.status()
-        self.fail(UNAVAILABLE, f"no server takes a request for model '{model}'; {why}")
+        self._router.metrics.refused += 1
+        self.fail(UNAVAILABLE, self._choice.failure(request))
 
     def _finish(self) -> None:
-        """End what is sent to the servers, once no request can go to another one any more.
-
-        The client has sent its last request.
-        """
-        if self._later or self._scanner.has_more or self._task is not None or self._turns:
+        """End what is sent to the servers, once no request can go to another one: the client has sent all."""
+        if self._waits:
             return
         for each in list(self._servers.values()):
             each.finish()
         self._finish_if_answered(None)
 
     def _finish_if_answered(self, block: bytes | None) -> None:
-        has_requests = self._later or self._scanner.has_more or self._turns
-        if self._is_finished and not self._servers and not has_requests:
+        if self._is_finished and not self._servers and not self._waits:
             self._end_with(block or status_block(OK))
+
+    @property
+    def _waits(self) -> bool:
+        """Whether requests have come that wait to be sent, or for the one response that they have."""
+        return bool(self._later or self._scanner.has_more or self._turns)
 
     def fail(self, status: int, text: str) -> None:
         """End the stream with a status of the router."""

@@ -5,7 +5,7 @@ StreamRequest ─► [StreamChoice.choose] ─► ServerModel
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,20 @@ class StreamChoice:
             and len(request.tried) <= self._router.limits.retries
             and self._router.budget.take()
         )
+
+    def lost(self, requests: Iterable[StreamRequest]) -> None:
+        """Forget the sequences whose starts have no good response."""
+        for each in requests:
+            if each.sequence is not None:
+                self._router.sequences.lost(each.model, each.sequence)
+
+    def failure(self, request: StreamRequest) -> str:
+        """Return why no server takes a request, and forget a sequence that cannot go on."""
+        why = ""
+        if request.sequence is not None:
+            why = self._router.sequences.failure(request.route, request.sequence)
+        why = why or self._router.table.status()
+        return f"no server takes a request for model '{request.model}'; {why}"
 
     def forget(self, server: Server) -> None:
         """Keep no model on a server."""
