@@ -1,5 +1,6 @@
 """How many sequences the router keeps, and when it forgets them."""
 
+import json
 import random
 
 import pytest
@@ -83,6 +84,18 @@ def test_a_sequence_in_use_is_not_forgotten():
     assert sequences.find("m", 0, 2.0) is found
 
 
+def test_a_request_that_fails_does_not_keep_its_sequence():
+    table = Table(a=(State.READY, {"m": "1"}))
+    route, sequences = table.route("m"), Sequences()
+    for key in (1, 2):
+        sequences.choose(route, SequenceParameters(key, True, False), (), float(key))
+
+    assert sequences.failure(route, SequenceParameters(1, False, False))
+    sequences.expire(1.5)
+
+    assert len(sequences) == 1
+
+
 def test_the_counts_are_those_of_the_sequences():
     """After any begins, ends and ends of servers."""
     draw, sequences = random.Random(1), Sequences()
@@ -126,6 +139,23 @@ def test_a_start_that_a_server_refuses_begins_no_sequence(scripted, route, decla
     assert send() == 200
     assert router.metric("core_router_sequences") == 1
     assert send(sequence_start=True) == 400
+    assert router.metric("core_router_sequences") == 0
+
+
+def test_a_start_whose_response_breaks_begins_no_sequence(scripted, route, raw):
+    async def half(reader, writer, line, body):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+        await writer.drain()
+        writer.close()
+
+    router = route([scripted(half).name])
+    body = json.dumps(inputs(1.0, sequence_id=7, sequence_start=True)).encode()
+    client = raw(router.port)
+    client.send(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (INFER.encode(), len(body)))
+    client.send(body)
+    with pytest.raises(ConnectionResetError):
+        client.receive()
+
     assert router.metric("core_router_sequences") == 0
 
 

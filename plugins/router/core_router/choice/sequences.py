@@ -166,7 +166,8 @@ class Sequences:
         that it knows.
         """
         key = _key(route.target.model, sequence.identifier)
-        pin = self._pin(key)
+        # Its place says when it was used last.
+        pin = self._pins.get(key) or self._undeclared.get(key)
         if sequence.is_start or pin is None:
             self._forget(key)
             return ""
