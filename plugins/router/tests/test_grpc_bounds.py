@@ -4,12 +4,24 @@ import socket
 import time
 import tracemalloc
 
+from core_router.grpc import unread
 from core_router.grpc.messages import MessageScanner
 from core_router.grpc.native.link import ClientLink, Flusher
 from core_router.grpc.statuses import HEAD
-from routing.grpc_servers import V2, ScriptedGrpc, response
-from routing.http2 import DATA, HEADERS, PREFACE, SETTINGS, Loop, Transport, frame, kinds
-from routing.opened_streams import Opened, answers, asks, router_of
+from routing.grpc_servers import V2, ScriptedGrpc, request, response
+from routing.http2 import (
+    DATA,
+    GOAWAY,
+    HEADERS,
+    PREFACE,
+    SETTINGS,
+    WINDOW,
+    Loop,
+    Transport,
+    frame,
+    kinds,
+)
+from routing.opened_streams import Opened, answers, asks, packed, router_of
 from routing.requests import PATIENCE_S
 from routing.running import good
 
@@ -21,13 +33,13 @@ def text(value):
     return bytes([len(value)]) + value
 
 
-def head(stream):
-    """Return the head of a call of ModelInfer, which goes on."""
+def head(stream, path=INFER, more=b""):
+    """Return the head of a call, which goes on. more: fields."""
     # POST, http, authority, path, and two names that have no number
-    block = b"\x83\x86\x01\x01a\x04" + text(INFER)
+    block = b"\x83\x86\x01\x01a\x04" + text(path)
     block += b"\0" + text(b"content-type") + text(b"application/grpc")
     block += b"\0" + text(b"te") + text(b"trailers")
-    return frame(HEADERS, stream, block, flags=4)
+    return frame(HEADERS, stream, block + more, flags=4)
 
 
 class Client:
@@ -35,7 +47,7 @@ class Client:
 
     def __init__(self, router, flusher, loop, settings=b""):
         self.router, self.transport = router, Transport()
-        self._loop = loop
+        self.loop = loop
         self.link = ClientLink(router.grpc, flusher)
         self.link.connection_made(self.transport)
         self.send(PREFACE + frame(SETTINGS, payload=settings))
@@ -44,16 +56,16 @@ class Client:
     def send(self, data):
         self.link.get_buffer(-1)[: len(data)] = data
         self.link.buffer_updated(len(data))
-        self._loop.run()
+        self.loop.run()
 
     def ended(self):
         """Return the streams that have a head of a response."""
         return [stream for kind, stream in kinds(self.transport.sent) if kind == HEADERS]
 
 
-def client_of(**limits):
+def client_of(*models, **limits):
     loop = Loop()
-    return Client(router_of(**limits), Flusher(loop), loop)
+    return Client(router_of(*models, **limits), Flusher(loop), loop)
 
 
 # small pieces ---------------------------------------------------------------
@@ -134,6 +146,62 @@ def test_a_call_whose_message_has_come_may_wait():
     assert client.ended() == []
 
 
+def test_a_call_ends_of_which_only_the_head_comes():
+    client = client_of(client_s=30.0)
+    client.router.now_s = 1000.0
+    client.send(head(1))
+    client.send(head(3) + head(5, b"/other.Service/Method"))
+    client.send(frame(DATA, 3, b"\0\0\0\0\0", flags=1))
+    client.router.grpc.tick(1031.0)
+    client.send(b"")
+
+    assert client.ended() == [1]
+
+
+def test_a_head_waits_for_its_message_also_while_the_router_keeps_too_much():
+    client = client_of()
+    client.router.kept_bytes = 1 << 30
+    client.send(head(1))
+
+    (server,) = client.router.table.servers.values()
+    assert server.links is None and client.ended() == []
+    client.send(frame(DATA, 1, b"\0"))
+    assert server.links is not None
+
+
+def test_a_start_without_time_for_another_server_begins_no_sequence():
+    client = client_of("m", "m")
+    sequences, tried = client.router.sequences, []
+
+    def connect(pool):
+        tried.append(len(sequences))
+        pool.not_opened("no")
+
+    client.router.grpc.connect = connect
+    start = packed(request("m", sequence_id=7, sequence_start=True))
+    client.send(head(1, more=b"\0" + text(b"grpc-timeout") + text(b"1n")))
+    client.send(frame(DATA, 1, start, flags=1))
+
+    assert tried == [1] and len(sequences) == 0 and client.ended() == [1]
+
+
+def test_a_connection_is_idle_from_the_end_of_its_last_call_on():
+    client = client_of(idle_s=75.0)
+    loop = client.loop
+    client.router.now_s = 900.0
+    client.send(head(1) + frame(DATA, 1, b"\0\0\0\0\0", flags=1))
+    client.router.grpc.tick(1000.0)
+    client.link.respond(1, HEAD, True)
+    loop.run()
+
+    client.router.grpc.tick(1070.0)
+    loop.run()
+    assert GOAWAY not in [kind for kind, _ in kinds(client.transport.sent)]
+    client.router.grpc.tick(1080.0)
+    loop.run()
+    assert GOAWAY in [kind for kind, _ in kinds(client.transport.sent)]
+
+
 # many small messages --------------------------------------------------------
 
 
@@ -165,35 +233,55 @@ def test_a_stream_ends_after_all_messages_of_its_last_read():
 # clients that do not read ---------------------------------------------------
 
 
-def test_the_connection_with_the_most_unread_bytes_is_closed():
-    router, loop = router_of(kept_bytes=1_000_000), Loop()
-    flusher = Flusher(loop, 1_000_000, router.grpc._close_unread)
-    few, most, some = (Client(router, flusher, loop, NO_WINDOW) for _ in range(3))
-    reading = Client(router, flusher, loop)
-    for client, size in ((few, 10_000), (most, 700_000), (some, 280_000), (reading, 60_000)):
+def test_only_clients_that_take_no_bytes_lose_their_connections(monkeypatch):
+    monkeypatch.setattr(unread, "MOST_BYTES", 1_000_000)
+    router, loop = router_of(kept_bytes=0, client_s=30.0), Loop()
+    flusher, clients = Flusher(loop), []
+
+    def wait(size):
+        client = Client(router, flusher, loop, NO_WINDOW)
         client.send(head(1) + frame(DATA, 1, b"\0"))
         client.link.respond(1, HEAD, False)
         client.link.write(1, bytes(size))
         loop.run()
-    clients = (few, most, some, reading)
-    assert not any(each.transport.is_aborted for each in clients)
-    assert [each.link.unread() for each in clients] == [10_000, 700_000, 280_000, 0]
+        clients.append(client)
+        return client
 
-    few.link.write(1, bytes(20_000))
-    loop.run()
+    first = wait(10_000)
+    router.grpc.tick(1000.0)
+    _second, slow, draining = wait(400_000), wait(900_000), wait(200_000)
+    draining.transport.buffered = 50
+    closed = []
+    for now_s in range(1010, 1110, 10):
+        slow.send(frame(WINDOW, 1, (100).to_bytes(4, "big")))
+        draining.transport.buffered -= 1
+        router.grpc.tick(float(now_s))
+        closed.append([each.transport.is_aborted for each in clients])
+        if first.transport.is_aborted:
+            first.link.connection_lost(None)
 
-    assert [each.transport.is_aborted for each in clients] == [False, True, False, False]
-    most.link.connection_lost(None)
-    some.link.write(1, bytes(500_000))  # there is room again
-    loop.run()
-    assert not some.transport.is_aborted
+    no_one, one, two = ([at < count for at in range(4)] for count in range(3))
+    assert closed == [no_one] * 3 + [one] + [two] * 6
+    assert 890_000 < slow.link.unread() < 900_000
 
 
-def test_a_client_that_reads_no_responses_loses_its_connection(scripted, route):
+def test_clients_that_take_no_bytes_keep_their_connections_while_there_is_room():
+    client = client_of(client_s=30.0)
+    client.send(head(1) + frame(DATA, 1, b"\0"))
+    client.link.respond(1, HEAD, False)
+    client.link.write(1, bytes(2_000_000))
+    for now_s in (0.0, 100.0, 200.0):
+        client.router.grpc.unread.tick(client.router.grpc.links, now_s, 30.0)
+
+    assert client.link.unread() > 1_900_000 and not client.transport.is_aborted
+
+
+def test_a_client_that_reads_no_responses_loses_its_connection(scripted, route, monkeypatch):
+    monkeypatch.setattr(unread, "MOST_BYTES", 3_000_000)
     server = ScriptedGrpc()
     large = response(text="a" * 1_000_000).SerializeToString()
     server.respond = lambda data, context: large
-    router = route([f"{scripted(good).name}:{server.port}"], {"kept_bytes": 3_000_000})
+    router = route([f"{scripted(good).name}:{server.port}"], {"client_s": 0.1})
     with socket.create_connection(("127.0.0.1", router.grpc_port), PATIENCE_S) as client:
         client.sendall(PREFACE + frame(SETTINGS, payload=NO_WINDOW))
         for at in range(8):

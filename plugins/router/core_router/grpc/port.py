@@ -6,7 +6,6 @@ client ─► ClientLink ─► [GrpcPort.begin] ─► UnaryCall or InferStream
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +20,7 @@ from core_router.grpc.routed_call import RoutedCall
 from core_router.grpc.statuses import INTERNAL
 from core_router.grpc.turns import Turns
 from core_router.grpc.unary import UnaryCall
+from core_router.grpc.unread import Unread
 from core_router.servers.tls import reason_of
 from core_router.targets import Purpose
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from core_router.servers.server import Server
     from core_router.servers.table import Route
     from frontends.shared.tls import Certificates
-
-logger = logging.getLogger("core_router")
 
 
 class _ClientProtocol(ClientLink, asyncio.BufferedProtocol):
@@ -48,6 +46,7 @@ class GrpcPort:
     streams   open calls of ModelStreamInfer
     turns     of their messages
     arriving  calls whose message has not come as a whole
+    unread    responses that clients do not read
     pools     those with connections, also of servers that are no longer in the list
     """
 
@@ -57,6 +56,7 @@ class GrpcPort:
         self.streams: set[InferStream] = set()
         self.turns = Turns(lambda begin: asyncio.get_running_loop().call_soon(begin))
         self.arriving = Arriving()
+        self.unread = Unread()
         self.pools: set[LinkPool] = set()
         self._flusher: Flusher
         self._listener: asyncio.AbstractServer | None = None
@@ -72,7 +72,7 @@ class GrpcPort:
         Raises OSError if it is in use, CoreError(INVALID) for certificates that cannot be used.
         """
         loop = asyncio.get_running_loop()
-        self._flusher = Flusher(loop, self.router.limits.kept_bytes, self._close_unread)
+        self._flusher = Flusher(loop)
         self._listener = await loop.create_server(
             lambda: _ClientProtocol(self, self._flusher),
             address,
@@ -113,31 +113,16 @@ class GrpcPort:
         limits = self.router.limits
         for link in list(self.links):
             link.tick()
-            if not link.streams() and now_s - link.active_s >= limits.idle_s:
+            if link.streams():
+                link.active_s = now_s
+            elif now_s - link.active_s >= limits.idle_s:
                 link.say_goodbye()
+        self.unread.tick(self.links, now_s, limits.client_s)
         self.arriving.expire(now_s, limits.client_s)
         for pool in list(self.pools):
             pool.tick(now_s)
             if pool.is_empty:
                 self.pools.discard(pool)
-
-    def _close_unread(self) -> None:
-        """Close connections of clients, those with the most unread bytes first: all have too many."""
-        most = self.router.limits.kept_bytes
-        links = sorted(self.links, key=ClientLink.unread, reverse=True)
-        excess = sum(map(ClientLink.unread, links)) - most
-        for link in links:
-            if excess <= 0:
-                return
-            unread = link.unread()
-            logger.warning(
-                "a gRPC client lost its connection: it has not read %d bytes of its responses, "
-                "all clients together more than --kept-bytes=%d",
-                unread,
-                most,
-            )
-            link.abort()
-            excess -= unread
 
     # for links ------------------------------------------------------------
 

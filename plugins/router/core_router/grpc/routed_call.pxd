@@ -18,5 +18,6 @@ cdef class RoutedCall(Call):
     cdef _dispatch(self)
     @cython.locals(route=Route)
     cdef _refuse(self)
+    cdef _lose_sequence(self)
     cdef str _model(self)
     cdef str _title(self)

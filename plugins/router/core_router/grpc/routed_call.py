@@ -51,15 +51,15 @@ class RoutedCall(Call):
 
     def _collect(self, data: bytes, is_over: bool) -> None:
         """Keep the request until it is whole or large, then find who answers it."""
-        is_kept = self._keep(data, is_over)
-        if is_over or not is_kept or self._purpose is Purpose.OPEN:
+        is_kept = self._keep(data, is_over) or not data
+        if is_over or not is_kept or (data and self._purpose is Purpose.OPEN):
             self._is_sent_on = True
             if self._awaited:
                 self._awaited = 0
                 self._port.arriving.leave(self)
             self._join()
             self._dispatch()
-        else:
+        elif self._purpose is not Purpose.OPEN:  # another service may let its client begin late
             if self._kept >= self._awaited:
                 self._awaited = self._kept + STEP
                 self._port.arriving.note(self, self._port.now_s)
@@ -102,6 +102,11 @@ class RoutedCall(Call):
             failure = router.sequences.failure(route, self._sequence) or failure
         status = failure or router.table.status()
         self.fail(UNAVAILABLE, f"no server takes {self._title()}; {status}")
+
+    def _lose_sequence(self) -> None:
+        """Forget the sequence, if the request was its start."""
+        if self._sequence is not None and self._route is not None:
+            self._router.sequences.lost(self._route.target.model, self._sequence)
 
     def _model(self) -> str:
         return self._route.target.model if self._route is not None else ""

@@ -120,6 +120,7 @@ class UnaryCall(RoutedCall):
             self._refuse()
             return
         if self._tried and self._deadline_s and now_s >= self._deadline_s:
+            self._lose_sequence()
             self.fail(DEADLINE_EXCEEDED, f"no time is left for another server; {self._failure}")
             return
         attempt = Attempt(self, found, now_s)
@@ -235,6 +236,7 @@ class UnaryCall(RoutedCall):
             return
         self._failed(attempt, f"the connection ended ({error})" if error else "the call ended")
         if self._has_responded:
+            self._lose_sequence()
             self.fail(UNAVAILABLE, f"{self._title()} was lost: {self._failure}")
         elif self._hedge.take_over():
             return
@@ -245,8 +247,7 @@ class UnaryCall(RoutedCall):
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
-            if self._sequence is not None and self._route is not None:
-                self._router.sequences.lost(self._route.target.model, self._sequence)
+            self._lose_sequence()
             self.fail(UNAVAILABLE, f"{self._title()} was lost: {self._failure}")
 
     def move(self, attempt: Attempt) -> None:

@@ -1,7 +1,7 @@
 """Frames of HTTP/2, and what a connection of gRPC runs on: a loop and a transport without a socket."""
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RESET, SETTINGS = 0, 1, 3, 4
+DATA, HEADERS, RESET, SETTINGS, GOAWAY, WINDOW = 0, 1, 3, 4, 7, 8
 
 
 def frame(kind, stream=0, payload=b"", flags=0):
@@ -39,11 +39,12 @@ class Loop:
 class Transport:
     """A transport without a socket.
 
-    error   None, or what `write` raises
+    error      None, or what `write` raises
+    buffered   bytes that were written, and that it has not sent
     """
 
     def __init__(self, error=None):
-        self.sent, self.is_aborted, self.error = b"", False, error
+        self.sent, self.is_aborted, self.error, self.buffered = b"", False, error, 0
 
     def write(self, data):
         if self.error is not None:
@@ -52,6 +53,9 @@ class Transport:
 
     def writelines(self, pieces):
         self.write(b"".join(pieces))
+
+    def get_write_buffer_size(self):
+        return self.buffered
 
     def close(self):
         self.is_aborted = True

@@ -1,6 +1,5 @@
-from libc.stdint cimport SIZE_MAX, int32_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t
 from libcpp cimport bool
-from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -23,6 +22,7 @@ cdef extern from "session.hpp" namespace "core_router":
     cdef cppclass Wire:
         string bytes
         vector[External] externals
+        size_t size()
         bool empty()
         void clear()
 
@@ -41,7 +41,7 @@ cdef extern from "session.hpp" namespace "core_router":
         bool is_sent()
 
     cdef cppclass Session:
-        Session(bool is_server, uint32_t most_streams, shared_ptr[size_t] unread) except +
+        Session(bool is_server, uint32_t most_streams) except +
         bool receive(const char* data, size_t count) except +
         bool send(Wire& wire, size_t most) except +
         Stream* next_news()
@@ -77,9 +77,6 @@ cdef class Flusher:
     cdef char* _bytes
     cdef object _view
     cdef Wire _wire
-    cdef shared_ptr[size_t] _unread
-    cdef size_t _most_unread
-    cdef object _too_much
 
     cdef add(self, Link link)
 
@@ -89,6 +86,7 @@ cdef class Link:
     cdef object _transport
     cdef Flusher _flusher
     cdef bint _is_server, _is_paused, _is_listed, _is_closing
+    cdef size_t _written
 
     cdef flush(self)
     cdef _write(self)
@@ -105,11 +103,12 @@ cdef class Link:
 
 
 cdef class ClientLink(Link):
-    cdef readonly double active_s
+    cdef public double active_s
     cdef object _owner
 
     cpdef respond(self, int32_t id, bytes head, bint is_last)
     cpdef size_t unread(self)
+    cpdef size_t left(self)
 
 
 cdef class ServerLink(Link):

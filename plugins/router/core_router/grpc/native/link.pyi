@@ -1,5 +1,4 @@
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
 from typing import Any, Protocol
 
 class Receiver:
@@ -11,7 +10,7 @@ class Receiver:
     def received(
         self, head: bytes | None, data: bytes | None, trailers: bytes | None, is_over: bool
     ) -> None:
-        """Process what has come. None for a part that has not.
+        """Process what has come. None for a part that has not: for all of them, only the head of a call has.
 
         head, trailers   blocks
         is_over          whether the other side sends no more; a request to a server gets no more news then
@@ -29,17 +28,7 @@ class Receiver:
 class Flusher:
     """Writes what the links of a router have to send, once in each iteration of the loop."""
 
-    def __init__(
-        self,
-        loop: AbstractEventLoop,
-        most_unread: int | None = None,
-        too_much: Callable[[], None] | None = None,
-    ):
-        """Create a flusher.
-
-        most_unread   bytes that wait for clients, all of them together; None for any number
-        too_much      is called if more wait after a flush; it has to close connections
-        """
+    def __init__(self, loop: AbstractEventLoop): ...
 
 class Link:
     """A connection: the protocol of its transport. Functions with an id accept that of a closed stream."""
@@ -84,16 +73,17 @@ class _Owner(Protocol):
 class ClientLink(Link):
     """A connection of a client.
 
-    active_s   time of the owner's clock when bytes arrived last
+    active_s   time of the owner's clock when bytes arrived last, or when a call was last seen open
     """
 
-    @property
-    def active_s(self) -> float: ...
+    active_s: float
     def __init__(self, owner: _Owner, flusher: Flusher): ...
     def respond(self, id: int, head: bytes, is_last: bool) -> None:
         """Send the head of a response. is_last: nothing follows, and the receiver gets no more news."""
     def unread(self) -> int:
         """Return how many bytes of responses wait for the client."""
+    def left(self) -> int:
+        """Return how many bytes have left the router for the client."""
 
 class ServerLink(Link):
     """A connection to a server.

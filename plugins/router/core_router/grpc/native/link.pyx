@@ -38,11 +38,8 @@ cdef class Receiver:
 
 
 cdef class Flusher:
-    def __init__(self, loop, most_unread=None, too_much=None):
+    def __init__(self, loop):
         self._loop = loop
-        self._unread = make_shared[size_t](<size_t>0)
-        self._most_unread = SIZE_MAX if most_unread is None else most_unread
-        self._too_much = too_much
         self._links = []
         self._buffer = bytearray(READ_BYTES)
         self._bytes = self._buffer
@@ -69,8 +66,6 @@ cdef class Flusher:
                 logger.exception("a gRPC connection failed, and ends")
                 self._wire.clear()
                 link.abort()
-        if self._unread.get()[0] > self._most_unread:
-            self._too_much()
 
 
 cdef class Link:
@@ -79,7 +74,7 @@ cdef class Link:
 
     def connection_made(self, transport):
         self._transport = transport
-        self._session = new Session(self._is_server, MOST_STREAMS, self._flusher._unread)
+        self._session = new Session(self._is_server, MOST_STREAMS)
         self._flusher.add(self)
 
     def connection_lost(self, error):
@@ -131,6 +126,7 @@ cdef class Link:
         cdef Wire* wire = &self._flusher._wire
         cdef External* each
         cdef size_t position = 0, i
+        self._written += wire.size()
         if wire.externals.empty():
             data = PyBytes_FromStringAndSize(wire.bytes.data(), wire.bytes.size())
             wire.clear()
@@ -197,7 +193,7 @@ cdef class Link:
     cdef _deliver_one(self, Stream* stream):
         cdef bytes head = None, data = None, trailers = None
         cdef Receiver receiver = None
-        cdef bint is_new_end = stream.is_over and not stream.is_told
+        cdef bint is_new_end = stream.is_over and not stream.is_told, is_begun = False
         cdef bint is_closed = stream.is_closed, has_room = stream.has_room, is_sent = stream.is_sent()
         cdef int32_t id = stream.id
         cdef uint32_t error = stream.error
@@ -216,8 +212,8 @@ cdef class Link:
             if head is None or not self._is_server or is_closed:
                 return
             receiver = self._begin(id, head)
-            head = None
-        if head is not None or data is not None or is_new_end:
+            is_begun, head = True, None
+        if head is not None or data is not None or is_new_end or is_begun:
             receiver.received(head, data, trailers, is_new_end)
             if is_new_end and not self._is_server:
                 # The response has come: no more of the request is wanted.
@@ -314,6 +310,9 @@ cdef class ClientLink(Link):
 
     cpdef size_t unread(self):
         return self._session.unsent() if self._session != NULL else 0
+
+    cpdef size_t left(self):
+        return self._written - <size_t>self._transport.get_write_buffer_size() if self._transport is not None else 0
 
 
 cdef class ServerLink(Link):

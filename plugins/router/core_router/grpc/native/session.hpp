@@ -30,7 +30,7 @@ constexpr int MOST_CONTINUATIONS = 8;      // frames of one head
 
 // One stream: news that the owner has not taken yet, and what is to be sent.
 struct Stream {
-  explicit Stream(Unsent& unsent) : outgoing(unsent) {}
+  explicit Stream(size_t& unsent) : outgoing(unsent) {}
 
   int32_t id;
   void* tag = nullptr;    // a reference to the owner's object; the owner releases it
@@ -57,8 +57,7 @@ class Session {
  public:
   // is_server      whether the other side is a client
   // most_streams   that a client may have open
-  // unread         counts what waits for clients, of all sessions with them
-  Session(bool is_server, uint32_t most_streams, std::shared_ptr<size_t> unread);
+  Session(bool is_server, uint32_t most_streams);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -77,7 +76,7 @@ class Session {
   bool takes_requests() const { return !dead_ && !going_; }
   size_t streams() const { return streams_.size(); }
   // Bytes of all streams that the other side has not taken.
-  size_t unsent() const { return unsent_.own; }
+  size_t unsent() const { return unsent_; }
   std::vector<Stream*> all() const {
     std::vector<Stream*> found;
     for (const auto& each : streams_) found.push_back(each.second);
@@ -119,7 +118,7 @@ class Session {
   bool dead_ = false, going_ = false;
   int continuations_ = 0;
   int resets_ = 0, chatter_ = 0;  // in this second
-  Unsent unsent_;
+  size_t unsent_ = 0;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<int32_t, Stream*> streams_;
   std::vector<Stream*> news_;

@@ -163,8 +163,7 @@ struct Callbacks {
   }
 };
 
-inline Session::Session(bool is_server, uint32_t most_streams, std::shared_ptr<size_t> unread)
-    : is_server_(is_server), unsent_{0, is_server ? unread : std::make_shared<size_t>(0)} {
+inline Session::Session(bool is_server, uint32_t most_streams) : is_server_(is_server) {
   nghttp2_session_callbacks* calls;
   nghttp2_session_callbacks_new(&calls);
   nghttp2_session_callbacks_set_on_begin_frame_callback(calls, Callbacks::begin_frame);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,19 +50,10 @@ class Wire {
   size_t external_bytes_ = 0;
 };
 
-// Counts unsent bytes: those of one connection, and those of all that share `all`.
-struct Unsent {
-  size_t own = 0;
-  std::shared_ptr<size_t> all;
-
-  void add(size_t size) { own += size, *all += size; }
-  void take(size_t size) { own -= size, *all -= size; }
-};
-
-// The unsent bytes of one stream.
+// The unsent bytes of one stream. They count in `unsent`, with those of the other streams of its connection.
 class Outgoing {
  public:
-  explicit Outgoing(Unsent& unsent) : unsent_(unsent) {}
+  explicit Outgoing(size_t& unsent) : unsent_(unsent) {}
   ~Outgoing() { clear(); }
   size_t size() const { return size_; }
 
@@ -74,13 +64,13 @@ class Outgoing {
     Py_INCREF(data);
     pieces_.push_back(data);
     size_ += size;
-    unsent_.add(size);
+    unsent_ += size;
   }
 
   // Move the next `count` bytes, no more than size(), to the wire.
   void move_to(Wire& wire, size_t count) {
     size_ -= count;
-    unsent_.take(count);
+    unsent_ -= count;
     while (count != 0) {
       PyObject* first = pieces_.front();
       const size_t whole = static_cast<size_t>(PyBytes_GET_SIZE(first));
@@ -103,12 +93,12 @@ class Outgoing {
   void clear() {
     for (PyObject* each : pieces_) Py_DECREF(each);
     pieces_.clear();
-    unsent_.take(size_);
+    unsent_ -= size_;
     size_ = offset_ = 0;
   }
 
  private:
-  Unsent& unsent_;
+  size_t& unsent_;
   std::deque<PyObject*> pieces_;
   size_t size_ = 0, offset_ = 0;
 };
