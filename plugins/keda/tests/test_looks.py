@@ -105,7 +105,9 @@ async def silent():
     yield b""
 
 
-def test_of_too_many_streams_the_oldest_ends_and_silent_ones_do_not_count(metrics):
+def test_of_too_many_streams_the_oldest_ends_and_silent_ones_do_not_count(metrics, monkeypatch):
+    monkeypatch.setattr("frontends.grpc.newest_streams.LEAST_S", 0.0)
+
     async def run():
         scaler = metrics.scaler()
         quiet = [scaler.stream_is_active(silent(), None) for _ in range(MOST_STREAMS + 1)]

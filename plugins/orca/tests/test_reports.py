@@ -160,7 +160,30 @@ def test_a_stream_is_no_faster_than_reports_are_renewed(channel):
     assert time.monotonic() - begin > 0.45
 
 
-def test_of_too_many_streams_the_oldest_ends():
+def test_a_stream_too_many_is_refused_while_all_others_are_young():
+    async def asked():
+        yield messages.OrcaLoadReportRequest().SerializeToString()
+
+    async def run():
+        stream = BinaryReports(LoadReports(list)).method().function
+        streams = [stream(asked(), None) for _ in range(MOST_STREAMS)]
+        for each in streams:
+            await anext(each)
+        with pytest.raises(CoreError, match="as many are; open it again later") as error:
+            await anext(stream(asked(), None))
+        await streams.pop(0).aclose()
+        streams.append(stream(asked(), None))
+        await anext(streams[-1])
+        for each in streams:
+            await each.aclose()
+        return error.value.kind
+
+    assert asyncio.run(run()) is Kind.EXHAUSTED
+
+
+def test_of_too_many_streams_the_oldest_ends(monkeypatch):
+    monkeypatch.setattr("frontends.grpc.newest_streams.LEAST_S", 0.0)
+
     async def asked():
         yield messages.OrcaLoadReportRequest().SerializeToString()
 
@@ -170,9 +193,8 @@ def test_of_too_many_streams_the_oldest_ends():
         for each in streams:
             await anext(each)
         await streams.pop().aclose()
-        for _ in range(
-            2
-        ):  # one takes the place of that which is closed, the other the oldest one's
+        # One takes the place of that which is closed, the other the oldest one's.
+        for _ in range(2):
             streams.append(stream(asked(), None))
             await anext(streams[-1])
         with pytest.raises(CoreError, match="1024 streams of load reports may be open") as error:
