@@ -33,8 +33,8 @@ class NewestStreams:
     def opened(self) -> Iterator[NewestStream]:
         """Count a stream in the context; end the oldest one if there are too many.
 
-        Raises CoreError(EXHAUSTED) if there are too many, and all are younger than LEAST_S. Enter it after the
-        first message of the client: a stream without one must not end that of another.
+        Raises CoreError(EXHAUSTED) if there are too many, and all are younger than LEAST_S. Enter it after
+        the first message of the client: a stream without one must not end that of another.
         """
         if len(self._open) >= self._most:
             self._end_oldest()
