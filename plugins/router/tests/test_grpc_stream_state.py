@@ -258,6 +258,22 @@ def test_starts_that_no_other_server_gets_begin_no_sequence(open_stream):
     assert found.client.status == UNAVAILABLE and len(found.router.sequences) == 0
 
 
+def test_an_end_forgets_the_starts_that_wait_at_all_servers(open_stream):
+    def begun():
+        found = open_stream("a", "b")
+        starts = [request(each, id=each, sequence_id=7, sequence_start=True) for each in "ab"]
+        found.send(*map(packed, starts))
+        assert len(found.reached) == 2 and len(found.router.sequences) == 2
+        return found
+
+    lost, failed = begun(), begun()
+    lost.reached[0].lost(lost.reached[0]._attempt, 0)
+    failed.stream.fail(UNAVAILABLE, "")
+
+    for found in (lost, failed):
+        assert found.client.status == UNAVAILABLE and len(found.router.sequences) == 0
+
+
 def test_a_router_that_ends_answers_what_has_come(open_stream):
     found = open_stream()
     found.stream.received(None, b"".join(asks(each) for each in range(250)), None, False)

@@ -324,6 +324,7 @@ class InferStream(Receiver):
             self._link.respond(self._id, block, True)
         else:
             self._link.respond(self._id, HEAD + block, True)
+        self._choice.lost(each for stream in self._servers.values() for each in stream.waiting)
         self._end()
 
     def _end(self) -> None:
