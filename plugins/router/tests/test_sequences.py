@@ -84,7 +84,7 @@ def test_a_sequence_in_use_is_not_forgotten():
     assert sequences.find("m", 0, 2.0) is found
 
 
-def test_a_request_that_fails_does_not_keep_its_sequence():
+def test_a_failure_leaves_the_order_in_which_sequences_are_forgotten():
     table = Table(a=(State.READY, {"m": "1"}))
     route, sequences = table.route("m"), Sequences()
     for key in (1, 2):
