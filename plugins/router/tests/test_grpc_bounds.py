@@ -3,9 +3,11 @@
 import socket
 import time
 import tracemalloc
+from itertools import count, islice
 
 from core_router.grpc import unread
 from core_router.grpc.messages import MessageScanner
+from core_router.grpc.native.blocks import block_of
 from core_router.grpc.native.link import ClientLink, Flusher
 from core_router.grpc.statuses import HEAD
 from routing.grpc_servers import V2, ScriptedGrpc, request, response
@@ -13,6 +15,7 @@ from routing.http2 import (
     DATA,
     GOAWAY,
     HEADERS,
+    PING,
     PREFACE,
     SETTINGS,
     WINDOW,
@@ -135,6 +138,22 @@ def test_a_call_ends_whose_message_stops():
     assert client.ended() == [3, 1] and router.kept_bytes == 0
 
 
+def test_the_time_of_a_head_does_not_count_for_its_message():
+    client = client_of(client_s=30.0)
+    client.router.now_s = 1000.0
+    client.send(head(1))
+    client.router.now_s = 1020.0
+    client.send(frame(DATA, 1, b""))
+    client.send(frame(DATA, 1, b"\0"))
+    ended = []
+    for now_s in (1040.0, 1051.0):
+        client.router.grpc.tick(now_s)
+        client.send(b"")
+        ended.append(client.ended())
+
+    assert ended == [[], [1]]
+
+
 def test_a_call_whose_message_has_come_may_wait():
     client = client_of(client_s=30.0)
     client.router.now_s = 1000.0
@@ -233,36 +252,66 @@ def test_a_stream_ends_after_all_messages_of_its_last_read():
 # clients that do not read ---------------------------------------------------
 
 
-def test_only_clients_that_take_no_bytes_lose_their_connections(monkeypatch):
-    monkeypatch.setattr(unread, "MOST_BYTES", 1_000_000)
-    router, loop = router_of(kept_bytes=0, client_s=30.0), Loop()
-    flusher, clients = Flusher(loop), []
+def closed_after(monkeypatch, seconds, each_10_s, *sizes, client_s=30.0):
+    """Return after how many seconds each of some clients lost its connection; 0 for not at all.
 
-    def wait(size):
-        client = Client(router, flusher, loop, NO_WINDOW)
+    each_10_s   called with the clients
+    sizes       bytes that wait for each; its window lets none leave
+    """
+    monkeypatch.setattr(unread, "MOST_BYTES", 1_000_000)
+    router, loop = router_of(kept_bytes=0, client_s=client_s), Loop()
+    flusher = Flusher(loop)
+    clients, closed = [Client(router, flusher, loop, NO_WINDOW) for _ in sizes], [0] * len(sizes)
+    for client, size in zip(clients, sizes, strict=True):
         client.send(head(1) + frame(DATA, 1, b"\0"))
         client.link.respond(1, HEAD, False)
         client.link.write(1, bytes(size))
-        loop.run()
-        clients.append(client)
-        return client
+    for passed in range(0, seconds, 10):
+        each_10_s(*clients)
+        router.grpc.tick(1000.0 + passed)
+        for at, client in enumerate(clients):
+            if client.transport.is_aborted and not closed[at]:
+                closed[at] = passed
+                client.link.connection_lost(None)
+    return closed
 
-    first = wait(10_000)
-    router.grpc.tick(1000.0)
-    _second, slow, draining = wait(400_000), wait(900_000), wait(200_000)
-    draining.transport.buffered = 50
-    closed = []
-    for now_s in range(1010, 1110, 10):
-        slow.send(frame(WINDOW, 1, (100).to_bytes(4, "big")))
-        draining.transport.buffered -= 1
-        router.grpc.tick(float(now_s))
-        closed.append([each.transport.is_aborted for each in clients])
-        if first.transport.is_aborted:
-            first.link.connection_lost(None)
 
-    no_one, one, two = ([at < count for at in range(4)] for count in range(3))
-    assert closed == [no_one] * 3 + [one] + [two] * 6
-    assert 890_000 < slow.link.unread() < 900_000
+def test_only_clients_that_take_too_little_lose_their_connections(monkeypatch):
+    def take(_silent, trickling, slow, draining):
+        for client, size in ((trickling, 5000), (slow, 12_000)):
+            window = size.to_bytes(4, "big")
+            client.send(frame(WINDOW, 0, window) + frame(WINDOW, 1, window))
+        # What has left the transport counts, not what it got.
+        draining.transport.buffered = (draining.transport.buffered or 400_000) - 12_000
+
+    sizes = 400_000, 450_000, 900_000, 200_000
+    assert closed_after(monkeypatch, 200, take, *sizes) == [70, 70, 0, 0]
+
+
+def test_frames_without_responses_do_not_keep_a_connection(monkeypatch):
+    ids, large = count(3, 2), HEAD + block_of([(b"a", b"a" * 8000)])
+
+    def ping(client):
+        for id in islice(ids, 3):
+            client.send(frame(PING, payload=bytes(8)) + frame(SETTINGS) + head(id))
+            client.link.respond(id, large, True)
+
+    assert closed_after(monkeypatch, 100, ping, 1_500_000) == [70]
+
+
+def test_a_client_has_client_timeout_secs_if_that_is_more(monkeypatch):
+    def nothing(client):
+        pass
+
+    assert closed_after(monkeypatch, 130, nothing, 1_500_000, client_s=90.0) == [100]
+
+
+def test_bytes_in_transports_count_as_waiting(monkeypatch):
+    def full(*clients):
+        for each in clients:
+            each.transport.buffered = 300_000
+
+    assert sorted(closed_after(monkeypatch, 100, full, 0, 0, 0, 0)) == [0, 0, 0, 70]
 
 
 def test_clients_that_take_no_bytes_keep_their_connections_while_there_is_room():
@@ -278,6 +327,7 @@ def test_clients_that_take_no_bytes_keep_their_connections_while_there_is_room()
 
 def test_a_client_that_reads_no_responses_loses_its_connection(scripted, route, monkeypatch):
     monkeypatch.setattr(unread, "MOST_BYTES", 3_000_000)
+    monkeypatch.setattr(unread, "LEAST_S", 0.1)
     server = ScriptedGrpc()
     large = response(text="a" * 1_000_000).SerializeToString()
     server.respond = lambda data, context: large

@@ -60,7 +60,8 @@ class RoutedCall(Call):
             self._join()
             self._dispatch()
         elif self._purpose is not Purpose.OPEN:  # another service may let its client begin late
-            if self._kept >= self._awaited:
+            is_first = bool(data) and self._kept == len(data)  # the time of the head is not its own
+            if is_first or self._kept >= self._awaited:
                 self._awaited = self._kept + STEP
                 self._port.arriving.note(self, self._port.now_s)
             self.link.open_window(self.id)

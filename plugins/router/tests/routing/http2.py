@@ -1,7 +1,7 @@
 """Frames of HTTP/2, and what a connection of gRPC runs on: a loop and a transport without a socket."""
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RESET, SETTINGS, GOAWAY, WINDOW = 0, 1, 3, 4, 7, 8
+DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW = 0, 1, 3, 4, 6, 7, 8
 
 
 def frame(kind, stream=0, payload=b"", flags=0):

@@ -50,6 +50,7 @@ cdef extern from "session.hpp" namespace "core_router":
         bool takes_requests()
         size_t streams()
         size_t unsent()
+        size_t sent()
         vector[Stream*] all() except +
         void abandon()
         void say_goodbye()
@@ -86,7 +87,6 @@ cdef class Link:
     cdef object _transport
     cdef Flusher _flusher
     cdef bint _is_server, _is_paused, _is_listed, _is_closing
-    cdef size_t _written
 
     cdef flush(self)
     cdef _write(self)
@@ -108,7 +108,7 @@ cdef class ClientLink(Link):
 
     cpdef respond(self, int32_t id, bytes head, bint is_last)
     cpdef size_t unread(self)
-    cpdef size_t left(self)
+    cpdef Py_ssize_t left(self)
 
 
 cdef class ServerLink(Link):

@@ -81,9 +81,12 @@ class ClientLink(Link):
     def respond(self, id: int, head: bytes, is_last: bool) -> None:
         """Send the head of a response. is_last: nothing follows, and the receiver gets no more news."""
     def unread(self) -> int:
-        """Return how many bytes of responses wait for the client."""
+        """Return how many bytes of responses wait for the client, with those in the transport."""
     def left(self) -> int:
-        """Return how many bytes have left the router for the client."""
+        """Return how many bytes of messages of responses have left the router for the client.
+
+        Frames without such bytes that wait in the transport count against it, so it may fall.
+        """
 
 class ServerLink(Link):
     """A connection to a server.

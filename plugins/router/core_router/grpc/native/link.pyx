@@ -126,7 +126,6 @@ cdef class Link:
         cdef Wire* wire = &self._flusher._wire
         cdef External* each
         cdef size_t position = 0, i
-        self._written += wire.size()
         if wire.externals.empty():
             data = PyBytes_FromStringAndSize(wire.bytes.data(), wire.bytes.size())
             wire.clear()
@@ -309,10 +308,10 @@ cdef class ClientLink(Link):
                 self._release(stream)
 
     cpdef size_t unread(self):
-        return self._session.unsent() if self._session != NULL else 0
+        return self._session.unsent() + self._transport.get_write_buffer_size() if self._transport else 0
 
-    cpdef size_t left(self):
-        return self._written - <size_t>self._transport.get_write_buffer_size() if self._transport is not None else 0
+    cpdef Py_ssize_t left(self):
+        return self._session.sent() - self._transport.get_write_buffer_size() if self._transport else 0
 
 
 cdef class ServerLink(Link):

@@ -77,6 +77,8 @@ class Session {
   size_t streams() const { return streams_.size(); }
   // Bytes of all streams that the other side has not taken.
   size_t unsent() const { return unsent_; }
+  // Bytes of the same kind that `send` has added to a wire.
+  size_t sent() const { return sent_; }
   std::vector<Stream*> all() const {
     std::vector<Stream*> found;
     for (const auto& each : streams_) found.push_back(each.second);
@@ -118,7 +120,7 @@ class Session {
   bool dead_ = false, going_ = false;
   int continuations_ = 0;
   int resets_ = 0, chatter_ = 0;  // in this second
-  size_t unsent_ = 0;
+  size_t unsent_ = 0, sent_ = 0;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<int32_t, Stream*> streams_;
   std::vector<Stream*> news_;

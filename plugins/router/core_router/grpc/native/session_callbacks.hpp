@@ -146,6 +146,7 @@ struct Callbacks {
     if (count > stream->outgoing.size()) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     s->wire_->add(reinterpret_cast<const char*>(header), 9);
     stream->outgoing.move_to(*s->wire_, count);
+    s->sent_ += count;
     if (stream->wants_room && stream->outgoing.size() < ROOM_BELOW) {
       stream->wants_room = false;
       stream->has_room = true;
