@@ -63,6 +63,7 @@ class Library:
         try:
             with _starting, _kept_signals():
                 self._server = xllamacpp.Server(parameters)
+            self._await_loop()
             self._marker = self._own_marker() if settings.projector else ""
         except (RuntimeError, OSError, KeyError, ValueError) as error:
             self.close()
@@ -136,11 +137,21 @@ class Library:
         finally:
             connection.close()
 
+    def _await_loop(self) -> None:
+        """Wait until the loop of llama.cpp runs: one that is ended before it begins would never end.
+
+        It answers this path; the start itself waits for the model only.
+        """
+        self._get("/lora-adapters")
+
     def _own_marker(self) -> str:
+        return str(self._get("/props")["media_marker"])
+
+    def _get(self, path: str) -> Any:
         connection = _Connection(self._socket, _TIMEOUT_S)
         try:
-            connection.request("GET", "/props")
-            return str(orjson.loads(connection.getresponse().read())["media_marker"])
+            connection.request("GET", path)
+            return orjson.loads(connection.getresponse().read())
         finally:
             connection.close()
 
