@@ -52,7 +52,7 @@ class Library:
     """
 
     def __init__(self, file: Path, settings: Settings):
-        self._bounded = settings.runs
+        self._short_runs = settings.short_runs
         self._folder = tempfile.mkdtemp(prefix="llamacpp-")  # mode 0700
         self._socket = f"{self._folder}/llama.sock"
         for each in (file, settings.projector):
@@ -101,7 +101,7 @@ class Library:
 
         given   a prompt, a text or a list of texts; lists of tokens are not looked at
         """
-        if not self._bounded:
+        if not self._short_runs:
             return
         if isinstance(given, dict):
             given = given["prompt_string"]
@@ -138,11 +138,11 @@ class Library:
             connection.close()
 
     def _await_loop(self) -> None:
-        """Wait until the loop of llama.cpp runs: one that is ended before it begins would never end.
+        """Wait until the loop of llama.cpp runs. The start waits for the model only.
 
-        It answers this path; the start itself waits for the model only.
+        A loop that is told to end before it has begun never ends, and the process stands still.
         """
-        self._get("/lora-adapters")
+        self._get("/lora-adapters")  # the loop answers it
 
     def _own_marker(self) -> str:
         return str(self._get("/props")["media_marker"])

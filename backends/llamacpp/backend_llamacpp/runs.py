@@ -64,12 +64,12 @@ def check(text: str) -> None:
     for at in range(MOST, len(text), MOST):  # of a longer run, one of these is a part
         behind, before = text[at : at + MOST + 1], text[at - MOST : at][::-1]
         for kind in _KINDS:
-            length = _length(kind, behind) and _length(kind, behind) + _length(kind, before)
-            if length > MOST:
+            length = _length(kind, behind)
+            if length and length + _length(kind, before) > MOST:
                 raise invalid(
-                    f"the text has more than {MOST} characters in a row without a space or punctuation, or "
-                    "of nothing else: with the vocabulary of this model, llama.cpp would end the process; "
-                    "break the text, for example with spaces"
+                    f"the text has more than {MOST} letters and digits in a row, or as many spaces, or as "
+                    "many other characters: llama.cpp cannot split that for this model, and would end the "
+                    "process; shorten or split each such row"
                 )
 
 

@@ -100,7 +100,7 @@ class Settings:
     media            what that file encodes: "images", "audio" or both; nothing without one
     infill           texts of the tokens before a prefix, before a suffix and before what is filled in; ()
                      if the model has none
-    runs             whether runs of characters in texts are bounded: see runs
+    short_runs       whether texts must have no long run of characters of one kind: see runs.py
     """
 
     task: str = "generate"
@@ -118,7 +118,7 @@ class Settings:
     projector: Path | None = None
     media: frozenset[str] = frozenset()
     infill: tuple[str, ...] = ()
-    runs: bool = False
+    short_runs: bool = False
 
     @property
     def supports(self) -> frozenset[str]:
@@ -178,7 +178,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         projector=projector,
         media=media,
         infill=infill if all(infill) else (),
-        runs=runs.are_bounded(metadata),
+        short_runs=runs.are_bounded(metadata),
     )
 
 

@@ -32,7 +32,7 @@ def test_a_run_is_refused_from_one_character_too_many_on(kind, before):
     run = (RUNS[kind] * (LIMIT + 1))[: LIMIT + 1]
 
     runs.check(begin + run[:-1] + end)
-    with pytest.raises(CoreError, match="more than 4000 characters in a row") as refused:
+    with pytest.raises(CoreError, match="more than 4000 letters and digits in a row") as refused:
         runs.check(begin + run + end)
 
     assert refused.value.kind is Kind.INVALID
@@ -76,7 +76,7 @@ def test_a_run_that_would_end_the_process_is_refused(smollm2, tmp_path):
     file.write_bytes(begin + key + end.replace(b"smollm", b"gpt-4o", 1))
     metadata = read_metadata(file)
     assert metadata.values["tokenizer.ggml.pre"] == "gpt-4o"
-    settings = Settings(context=512, slots=1, threads=1, runs=runs.are_bounded(metadata))
+    settings = Settings(context=512, slots=1, threads=1, short_runs=runs.are_bounded(metadata))
     engine = LlamaEngine(file, settings)
     try:
         text, events = "A" * 100_000, SimpleQueue()

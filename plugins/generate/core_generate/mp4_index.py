@@ -1,6 +1,6 @@
 """Bounds the index that FFmpeg makes when it opens an MP4 file: a few bytes may ask for millions of entries.
 
-What FFmpeg does with a table is that of its mov.c, which does not bound it:
+FFmpeg's mov.c makes the index of these tables, and has no bound for it:
 - stsz, stz2, trun: an entry for each sample, also if all samples have one size and the table is 20 bytes
 - stts of duration 1: entries for the samples of each chunk instead, as stsc counts them
 - elst: the entries of a track once for each edit

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from core.tensor import Tensor
 from core_generate.errors import PromptTooLong
 
-_MOST_OF_TOKEN = (
-    64  # bytes of text for each token of the context: few vocabularies have longer ones
-)
+# Bytes of text for each token of the context. Few vocabularies have longer tokens.
+_MOST_OF_TOKEN = 64
 # Bytes or tokens that every prompt may have. Smaller requests are not checked (EngineInstance.begin).
 _LEAST_BOUND = 64 * 1024
 _LEAST_COUNTED = 1024 * 1024  # bytes of a text whose tokens are counted

@@ -6,7 +6,15 @@ import grpc
 import grpc.aio
 import numpy as np
 import pytest
-from core_ray.grpc_proxy import SERVICE, STREAMING, UNARY, GrpcForwarder, GrpcMethods, add_v2
+from core_ray.grpc_proxy import (
+    SERVICE,
+    STREAMING,
+    UNARY,
+    GrpcForwarder,
+    GrpcMethods,
+    _has_id,
+    add_v2,
+)
 
 import core
 from frontends.grpc.protocol import messages
@@ -116,6 +124,22 @@ def test_a_request_without_an_id_gets_that_of_serve(target, id, own):
     found = messages.ModelInferResponse.FromString(answer.SerializeToString())
     assert found.id == (own or id)
     np.testing.assert_array_equal(np.frombuffer(found.raw_output_contents[0], np.float32), [2, 4])
+
+
+@pytest.mark.parametrize("name", ["", "m", "m" * 127, "m" * 128, "m" * 20_000])
+@pytest.mark.parametrize("version", ["", "1"])
+@pytest.mark.parametrize("id", ["", "mine", "i" * 300])
+def test_an_id_is_found_behind_name_and_version(name, version, id):
+    encoded = messages.ModelInferRequest(
+        model_name=name, model_version=version, id=id, raw_input_contents=[b"\x1a" * 64]
+    ).SerializeToString()
+
+    assert _has_id(encoded) is bool(id)
+
+
+@pytest.mark.parametrize("encoded", [b"", b"\n", b"\n\xff", b"\xff" * 40, b"\n" + b"\xff" * 40])
+def test_what_is_cut_off_has_no_id(encoded):
+    assert not _has_id(encoded)
 
 
 def test_requests_of_a_stream_and_other_messages_keep_their_bytes(target):
