@@ -1,5 +1,8 @@
 """auto_complete_config: a short-lived child lets the model complete its configuration."""
 
+import sys
+import threading
+
 import pytest
 from backend_python.entry import backend
 from backend_python.server.complete import cannot_complete
@@ -132,3 +135,39 @@ def test_no_child_is_started_for_a_model_that_surely_lacks_the_function(folder, 
 )
 def test_when_a_file_surely_lacks_the_function(source, surely):
     assert cannot_complete(source) == surely
+
+
+class Garbage:
+    """In a cycle, so that the collector ends it at any allocation; then another thread may run."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        for _ in range(3000):
+            pass
+
+
+def test_many_threads_may_look_at_the_same_time(request):
+    """Python 3.11 raises SystemError for a file that one thread parses while another one does."""
+    request.addfinalizer(lambda interval=sys.getswitchinterval(): sys.setswitchinterval(interval))
+    sys.setswitchinterval(1e-6)
+    calls = "\n".join(f"    x{i} = f(a + {i}, [b, c.d])" for i in range(1000))
+    source = f"def f():\n{calls}\nclass TritonPythonModel:{EXECUTE}".encode()
+    raised = []
+
+    def look():
+        for _ in range(20):
+            Garbage()
+            try:
+                cannot_complete(source)
+            except Exception as error:
+                raised.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert raised == []

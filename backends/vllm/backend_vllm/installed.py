@@ -67,6 +67,13 @@ def engine_arguments(model: str) -> Mapping[str, Kinds]:
         ) from None
 
 
+def _parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SystemError:  # Python 3.11 counts one depth for all threads that parse at the same time
+        return ast.parse(source)
+
+
 @lru_cache(4)
 def arguments_in(source: str) -> Mapping[str, Kinds]:
     """Return the public fields of the classes EngineArgs and AsyncEngineArgs in a source text.
@@ -75,7 +82,7 @@ def arguments_in(source: str) -> Mapping[str, Kinds]:
     """
     classes = [
         node
-        for node in ast.parse(source).body
+        for node in _parsed(source).body
         if isinstance(node, ast.ClassDef) and node.name in _CLASSES
     ]
     found = {

@@ -101,8 +101,10 @@ def cannot_complete(source: bytes) -> bool:
         return False
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # the child reports the error, with Triton's text
+    except SystemError:
+        return False  # Python 3.11 counts one depth for all threads that parse; the child has one thread
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == CLASS:
             return not (node.bases or node.keywords or node.decorator_list)
