@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,6 +35,7 @@ class Models:
         self.frames = frames
         self.asked = []
         self.requests = []  # to the camera
+        self.streams = []  # tasks that answer them
         self.trouble = ""  # of the tracker
         self.found = None  # the answer of the tracker
 
@@ -44,25 +46,27 @@ class Models:
         self.asked.append(request)
         if request.model_name == "camera":
             self.requests.append(request)
-            return self._stream(request)
+            return SimpleNamespace(listen=partial(self._stream, request))
         if request.model_name == "follow_objects":
             return SimpleNamespace(listen=lambda listener: None)
         return self._answer(request)
 
-    async def _stream(self, request):
+    def _stream(self, request, listener):
+        self.streams.append(asyncio.ensure_future(self._send(request, listener)))
+
+    async def _send(self, request, listener):
         for each in self.frames:
-            if each is not None:
-                try:
-                    yield each() if callable(each) else each
-                except GeneratorExit:  # as a Reply that is left before its end
-                    request.cancel()
-                    raise
-                continue
-            cancelled = asyncio.Event()
-            request.on_cancel(cancelled.set)
-            await cancelled.wait()
-            yield CoreError(unavailable("").kind, "the request was cancelled")
-            return
+            if each is None:
+                cancelled = asyncio.Event()
+                request.on_cancel(cancelled.set)
+                await cancelled.wait()
+                listener(unavailable("the request was cancelled"), True)
+                return
+            free = asyncio.Event()
+            request.when_free(free.set)
+            await free.wait()
+            listener(each() if callable(each) else each, False)
+        listener(None, True)
 
     async def _answer(self, request):
         if request.model_name == "show_tracks":
@@ -161,11 +165,12 @@ def test_a_camera_that_unloads_loses_its_request_and_gets_another_one():
         trouble = video.trouble
         while video.frames < 2:
             await asyncio.sleep(0.01)
+        cancelled = [each.cancelled for each in models.requests]
         await watching.close()
-        return trouble
+        return trouble, cancelled
 
-    assert asyncio.run(run()) == "model 'camera' is unloaded, or loaded anew"
-    assert [each.cancelled for each in models.requests] == [True, False]
+    trouble = "model 'camera' is unloaded, or loaded anew"
+    assert asyncio.run(run()) == (trouble, [True, False])
 
 
 def test_an_unload_between_two_requests_ends_none_of_them():

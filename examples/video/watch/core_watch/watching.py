@@ -22,6 +22,7 @@ import orjson
 from core.errors import CoreError, internal, invalid
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
+from core_watch.frames import Frames
 from core_watch.listeners import Events, Pictures
 from core_watch.silence import Silence
 
@@ -171,13 +172,9 @@ class VideoWatch:
         tracks = _Tracks(self._models, self.name, next(self._runs))
         silence = self._silence = Silence()
         try:
-            async with aclosing(aiter(self._models.infer(request))) as frames:
+            async with aclosing(aiter(Frames(self._models, request))) as frames:
                 async for frame in frames:
                     came_ns = time.monotonic_ns()
-                    if isinstance(frame, CoreError):
-                        raise frame
-                    # The camera sends no more frames meanwhile: the next one is then the newest.
-                    request.pause()
                     gap_ns = int(frame.output("gap").array[0])
                     self.losses += gap_ns > 0
                     # A camera may also fall silent for a while, and keep its connection.
@@ -185,7 +182,6 @@ class VideoWatch:
                         tracks.end()
                         tracks = _Tracks(self._models, self.name, next(self._runs))
                     found = await tracks.of(frame)
-                    request.resume()
                     self._answered(frame, found, tracks.run, came_ns)
                     silence.begin()
         finally:
