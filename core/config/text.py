@@ -23,6 +23,9 @@ def parse_text(text: str, origin: str) -> ModelConfig:
     Raises CoreError(INVALID) with a text that begins "failed to read text proto from <origin>", mostly with
     ":<line>:<column>". For an unknown field or enum value, it names the nearest one, if any.
     """
+    if text.startswith("\ufeff"):
+        fault = "it begins with a byte-order mark; save the file as UTF-8 without one"
+        raise invalid(f"failed to read text proto from {origin}:1:1: {fault}")
     config = ModelConfig()
     try:
         text_format.Parse(text, config)
@@ -36,10 +39,7 @@ def parse_text(text: str, origin: str) -> ModelConfig:
 
 
 def _out_of_range(error: ValueError, text: str, origin: str) -> CoreError:
-    """Return the error for an enum number that protobuf refuses.
-
-    It names the first place of these digits in the text: protobuf gives no line and column.
-    """
+    """Return the error for an enum number, at the first place of its digits: protobuf names none."""
     number = str(error).rpartition(" ")[2]
     before, found, _ = text.partition(number)
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

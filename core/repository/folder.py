@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from stat import S_ISDIR
 
 from core.errors import internal
 from core.repository.names import is_folder_name
-from core.repository.source import Listing, ModelDirectory, Repository, digest_of
+from core.repository.source import Listing, ModelDirectory, Repository, digest_of, version_number
 
 
 class FolderRepository(Repository):
@@ -23,8 +24,7 @@ class FolderRepository(Repository):
     def check(self) -> None:
         """Raise CoreError(INTERNAL) if the folder is missing or may not be listed."""
         try:
-            with os.scandir(self._path):
-                pass
+            os.scandir(self._path).close()
         except OSError as error:
             raise internal(
                 f"failed to open model repository '{self.location}': {error.strerror}; "
@@ -32,19 +32,20 @@ class FolderRepository(Repository):
             ) from error
 
     def names(self) -> set[str]:
-        """Return the names of all models. Raises OSError if the folder cannot be listed now."""
+        """Return the names of all models, also unreadable ones. Raises OSError if it cannot list them now."""
         with os.scandir(self._path) as entries:
             return {each.name for each in entries if is_folder_name(each.name) and _is_folder(each)}
 
     def listing(self, name: str) -> Listing | None:
         """Return every entry, each file with its time of change (ns) and size; None without the folder.
 
-        Python's `__pycache__` folders are left out. Raises OSError if a folder may not be read.
+        Python's `__pycache__` folders are left out. Raises OSError if a folder or version is unreadable.
         """
         folder = self._path / name
-        if not folder.is_dir():
+        try:
+            return _list(folder) if S_ISDIR(os.stat(folder).st_mode) else None
+        except FileNotFoundError:
             return None
-        return _list(folder)
 
     def read_text(self, name: str, path: str) -> str:
         return (self._path / name / path).read_text("utf-8")
@@ -72,8 +73,7 @@ def _list(
     """Return the Listing below `folder` without __pycache__; {} if it is gone, or a link to one `above`."""
     found: dict[str, str] = {}
     try:
-        status = os.stat(folder)
-        here = (status.st_dev, status.st_ino)
+        here = os.stat(folder)[1:3]  # inode and device
         if here in above:  # a link to a folder that contains it
             return found
         entries = list(os.scandir(folder))
@@ -81,7 +81,7 @@ def _list(
         return found
     for entry in entries:
         path = prefix + entry.name
-        if not _is_folder(entry):
+        if not _is_folder(entry, not prefix and version_number(entry.name) is not None):
             found[path] = _stamp(entry)
         elif entry.name != "__pycache__":
             found[path + "/"] = ""
@@ -89,11 +89,11 @@ def _list(
     return found
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str], unknown: bool = True) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link to an inaccessible target
-        return False
+    except OSError:  # a link to an inaccessible target, or to itself
+        return unknown
 
 
 def _stamp(entry: os.DirEntry[str]) -> str:

@@ -25,7 +25,7 @@ def list_model(repository: Repository, name: str) -> Listing | None:
     """Return the listing of a model's folder; None without one. Raises CoreError(INTERNAL) on a failure."""
     try:
         return repository.listing(name)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise internal(f"failed to read '{name}' in '{repository.location}': {error}") from error
 
 

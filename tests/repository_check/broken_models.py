@@ -134,6 +134,7 @@ SEQUENCE = IDENTITY + IN + OUT
 BROKEN = {
     # the text of config.pbtxt
     "misspelt_field": Broken(onnx_model("max_batch_sise: 4\n" + X + Y), "syntax", "did you mean 'max_batch_size'", (1, 1)),
+    "byte_order_mark": Broken(onnx_model("\ufeff" + ONNX + X + Y), "syntax", "begins with a byte-order mark", (1, 1)),
     "misspelt_value": Broken(onnx_model(ONNX + X.replace("TYPE_FP32", "TYPE_FLOAT32") + Y), "syntax", "DataType has no value", (3, 19)),
     "number_in_quotes": Broken(onnx_model('max_batch_size: "4"\n' + X + Y), "syntax", "without quotes", (1, 17)),
     "text_without_quotes": Broken(python_model(PYTHON + 'parameters { key: "a" value { string_value: 3 } }\n'), "syntax", 'write "3"', (5, 45)),

@@ -90,7 +90,7 @@ def _quiet():
     logging.getLogger("core").setLevel(logging.NOTSET)
 
 
-many = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -265,7 +265,7 @@ PARTS = [
     " ",
     "x",
 ]
-few = settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

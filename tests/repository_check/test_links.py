@@ -54,6 +54,26 @@ def test_a_step_that_calls_it_is_left_to_a_load(version, linked, findings):
     }
 
 
+def test_links_that_lead_nowhere_are_errors_of_their_model(tmp_path, check):
+    models = tmp_path / "models"
+    write(models / "good", onnx_model())
+    write(models / "m", onnx_model())
+    (models / "m" / "3").symlink_to("3")
+    (models / "loop").symlink_to("loop")
+    (models / "through").symlink_to("good/config.pbtxt/1")
+
+    status, out = check(models)
+
+    assert status == 1
+    names = ("good", "loop", "m", "through")
+    lines = [line.split() for line in out.splitlines() if line.startswith(names)]
+    assert lines == [["good", "ok"], ["loop", "failed"], ["m", "failed"], ["through", "failed"]]
+    loop = "Too many levels of symbolic links"
+    assert f"loop: error: the folder cannot be read: {loop}; check its owner and permissions" in out
+    assert "through: error: the folder cannot be read: Not a directory; check" in out
+    assert f"3: error: version 3 cannot be read: {loop}; no version can be loaded" in out
+
+
 def test_a_link_to_a_model_inside_of_the_repository_is_checked(tmp_path, findings):
     write(tmp_path / "models" / "real", BROKEN)
     (tmp_path / "models" / "alias").symlink_to("real")

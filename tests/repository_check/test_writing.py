@@ -9,8 +9,8 @@ from frontends.commands.check.mending import mended, replace_list
 from frontends.commands.check.places.tree import tree_of, unquoted
 
 MENDED = (
-    "misspelt_field", "number_in_quotes", "text_without_quotes", "wrong_name", "unknown_backend",
-    "other_datatype", "other_dims", "other_width", "other_features",
+    "byte_order_mark", "misspelt_field", "number_in_quotes", "text_without_quotes", "wrong_name",
+    "unknown_backend", "other_datatype", "other_dims", "other_width", "other_features",
 )  # fmt: skip
 
 
@@ -39,6 +39,18 @@ def test_comments_and_layout_stay(tmp_path, check):
     assert "\nshop  mended\n" in out
     assert out.splitlines()[-1].endswith("; 5 mended")
     assert check(tmp_path) == (0, "shop  ok\n1 model, 0 failed: 0 errors, 0 warnings, 0 notes\n")
+
+
+def test_the_fields_behind_a_byte_order_mark_are_checked(tmp_path, check):
+    write(
+        tmp_path / "m",
+        onnx_model("\ufeff" + ONNX.replace("max_batch_size", "max_batch_sise") + X + Y),
+    )
+
+    status, out = check(tmp_path, "--write")
+
+    assert status == 0 and out.splitlines()[-1].endswith("; 2 mended")
+    assert (tmp_path / "m" / "config.pbtxt").read_bytes() == (ONNX + X + Y).encode()
 
 
 @pytest.mark.parametrize("name", MENDED)

@@ -81,8 +81,15 @@ def _names(repository: str) -> set[str]:
 
 def _beside(root: Path, shown: str) -> Iterable[Finding]:
     with os.scandir(root) as entries:
-        names = {each.name: each.is_dir() for each in entries}
+        names = {each.name: _is_folder(each) for each in entries}
     return [Finding("note", "migration", text, root) for text in notes_beside(names, shown)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself, or to an inaccessible target
+        return False
 
 
 def _checked(folder: Path, root: Path, settings: Settings) -> CheckedModel:

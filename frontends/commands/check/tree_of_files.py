@@ -7,6 +7,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.repository.source import version_number
 from frontends.commands.check.finding import Finding
 
 MOST_ENTRIES = 100_000
@@ -88,8 +89,14 @@ def _entry(
         is_folder = entry.is_dir()
         outside = entry.is_symlink() and entry.path not in allowed and _leaves(entry.path, root)
         stamp = "" if is_folder else _stamp(entry)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError) as error:
         is_folder, outside, stamp = False, False, "missing"
+        if not prefix and version_number(entry.name) is not None:
+            text = (
+                f"version {entry.name} cannot be read: {_reason(error)}; no version can be loaded"
+            )
+            found.findings.append(Finding("error", "layout", text, Path(entry.path)))
+            stamp = "unreadable"
     if outside and stamp != "missing":
         linked = _folder_outside if is_folder else _file_outside
         found.findings.append(linked(path, Path(entry.path)))
@@ -102,6 +109,10 @@ def _entry(
         found.listing[path + "/"] = ""
         if not outside:
             _walk(Path(entry.path), path + "/", root, allowed, found, above)
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def _folder_outside(shown: str, link: Path) -> Finding:

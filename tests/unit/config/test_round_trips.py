@@ -71,13 +71,13 @@ def configs(draw, wide=True):
 
 
 @given(configs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_printed_text_is_read_back(config):
     assert parse_text(text_format.MessageToString(config), "test") == config
 
 
 @given(configs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_json_is_read_back_by_us_and_by_protobuf(config):
     text = json.dumps(to_json(config))
 
@@ -86,7 +86,7 @@ def test_json_is_read_back_by_us_and_by_protobuf(config):
 
 
 @given(configs(wide=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_json_is_that_of_protobuf_but_for_integers_of_64_bits(config):
     expected = json_format.MessageToDict(
         config, preserving_proto_field_name=True, always_print_fields_with_no_presence=True

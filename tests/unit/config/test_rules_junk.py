@@ -145,7 +145,7 @@ def changed(draw):
 
 
 @given(config=changed(), gpus=st.sampled_from([(), (0,), (1, 3)]))
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=700)
 def test_a_changed_configuration_loads_or_is_refused_by_name(tmp_path_factory, config, gpus):
     folder = tmp_path_factory.getbasetemp()
     (folder / "labels.txt").write_text("a\n")
@@ -168,7 +168,7 @@ WORDS = st.text(max_size=3) | st.sampled_from(
 
 
 @given(words=st.lists(WORDS, max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_text_of_any_kind_is_a_configuration_or_refused_with_its_place(words):
     for parse in (parse_text, parse_json):
         try:

@@ -44,6 +44,16 @@ def test_an_error_names_the_file_the_line_and_the_column():
     )
 
 
+def test_a_byte_order_mark_is_named():
+    """Editors on Windows write it, Triton refuses it, and no terminal shows it."""
+    found = refusal('\ufeffname: "m"')
+
+    assert found == (
+        "failed to read text proto from models/m/config.pbtxt:1:1: it begins with a byte-order mark; save the file as UTF-8 without one"
+    )
+    assert parse_text('name: "\ufeffm"', "test").name == "\ufeffm"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -211,7 +211,7 @@ def in_a_world(test, mode="explicit"):
         assert list(temporary.iterdir()) == []
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(steps)
 def test_sequential_operations_have_their_effects_in_order(actions):
     async def run(world):
@@ -239,7 +239,7 @@ concurrent = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.tuples(texts, texts), concurrent)
 def test_concurrent_operations_have_the_effect_of_some_order(disk, rounds):
     async def run(world):
@@ -269,7 +269,7 @@ def outcome(before, actions):
     return found
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.sampled_from(["write", "load", "override", "fail"]), min_size=1, max_size=8))
 def test_whatever_replaces_a_model_loses_no_request(actions):
     """Reloads, overrides and failed loads during requests: each request is answered by a serving version."""
@@ -299,7 +299,7 @@ def test_whatever_replaces_a_model_loses_no_request(actions):
     in_a_world(run)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(st.lists(st.tuples(names, texts), max_size=3), max_size=5))
 def test_polling_follows_whatever_happens_to_the_files(looks):
     async def run(world):

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
@@ -115,7 +115,6 @@ NAMES = st.lists(
 ).map("/".join)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(NAMES | st.text(max_size=20), st.binary(max_size=4), max_size=4))
 def test_whatever_the_paths_are_files_appear_only_below_the_new_directory(files):
     parameters = {f"file:{path}": content for path, content in files.items()}

@@ -75,9 +75,12 @@ def _fix(finding: Finding, edit: Edit, text: str) -> dict[str, Any]:
         "endLine": end_line,
         "endColumn": end_column,
     }
-    replacement = {"deletedRegion": region, "insertedContent": {"text": edit.text}}
+    replacement: dict[str, Any] = {"deletedRegion": region}
+    if edit.text:
+        replacement["insertedContent"] = {"text": edit.text}
+    does = f"write {edit.text.strip()}" if edit.text else "remove what the region holds"
     change = {"artifactLocation": _artifact(finding.file), "replacements": [replacement]}
-    return {"description": {"text": f"write {edit.text.strip()}"}, "artifactChanges": [change]}
+    return {"description": {"text": does}, "artifactChanges": [change]}
 
 
 def _artifact(file: Path) -> dict[str, str]:

@@ -17,6 +17,7 @@ _TOKEN = re.compile(
     r"|(?P<word>[-+]?[\w.]+(?:[-+](?<=[eE][-+])\w+)?)"
     r"|(?P<sign>[{}<>\[\]:,;/-]))"
 )
+BYTE_ORDER_MARK = "\ufeff"  # some editors begin a file with it; the text behind it is read
 _CLOSING = {"{": "}", "<": ">"}
 _DEEPEST = 100
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
@@ -127,7 +128,7 @@ class _TextReader:
 
     def __init__(self, text: str):
         self._text = text
-        self._at = 0
+        self._at = 1 if text.startswith(BYTE_ORDER_MARK) else 0
         self._last_end = 0
         self._next: tuple[str, str, int, int] | None = None
         self._advance()
