@@ -1,9 +1,9 @@
 """IncomingMessages: the memory of a WebSocket's messages until its session takes them.
 
-AiohttpConnection ─► sizes of bytes ─► [IncomingMessages] ─► Share;  WebSocketSession takes whole messages
+AiohttpConnection ─► bytes ─► [IncomingMessages] ─► Share;  WebSocketSession takes whole messages
 
-aiohttp collects a message, and does not say how much of it has come. So this counts the bytes of the
-connection, and subtracts those of each message that the session gets.
+aiohttp collects a message, and does not say how much of it has come. So this reads the heads of the frames,
+counts their content, and subtracts that of each message that the session gets.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from collections.abc import Callable
 from core.system.account import UNCOUNTED, Share
 from frontends.http.request_timeouts import UnfinishedRequest
 
-_SHORTEST_HEAD, _LONGEST_HEAD = 2, 14  # bytes of a frame before its content
-# Bytes of heads that a message in fragments may have: one for so many of its content, and the most of them.
-_CONTENT_OF_HEAD = 64
-_MOST_OF_HEADS = 256 * 1024  # as much as one read of a socket
+_CONTROL, _MASKED, _LENGTH = 0x08, 0x80, 0x7F  # bits of the two bytes that begin a frame
+_SIZES = {126: 2, 127: 8}  # lengths for which that many bytes with the real length follow
+_MASK_BYTES = 4
 
 
 class IncomingMessages:
     """The bytes of one WebSocket that are not taken yet. Not thread-safe: call from the event loop only.
 
-    share       of the connection. It is charged for all bytes once they are more than UNCOUNTED
+    share       of the connection. It is charged for all content once it is more than UNCOUNTED
     exhausted   called once, when the share cannot be charged; the connection then drops what comes
     waits       whether the session waits for a message. The session sets it
     is_over     whether the share was exhausted
@@ -33,36 +32,30 @@ class IncomingMessages:
         self.is_over = False
         self._share = share
         self._exhausted = exhausted
-        self._held = 0  # bytes not taken; heads of fragments count until the message is taken
+        self._frames = _FrameSizes()
+        self._held = 0  # bytes of content that are not taken
         self._charged = 0
         self._taken = 0  # messages
-        self._had_waited = False  # whether the session waited when the last bytes came
+        self._begun = 0  # bytes of the message that comes now, with the heads of its fragments
 
-    def came(self, size: int) -> None:
-        """Count bytes that aiohttp has received."""
-        self._had_waited = self.waits
-        self._count(self._held + size)
+    def came(self, data: bytes) -> None:
+        """Count bytes that aiohttp has received: all of the connection, in their order."""
+        content, of_messages = self._frames.read(data)
+        self._begun += of_messages
+        self._count(self._held + content)
 
     def take(self, size: int, *, is_control: bool) -> None:
         """Subtract a message whose content has `size` bytes. is_control: it may be amid another message."""
-        self._taken += not is_control
-        heads = 0 if is_control else min(size // _CONTENT_OF_HEAD, _MOST_OF_HEADS)
-        if self._had_waited and not is_control:
-            # Nothing was left when the session began to wait. What came with the end of this message, and
-            # after it, is at most one read of the socket.
-            self._count(0)
-        elif self._held <= size + max(_LONGEST_HEAD, heads):
-            # All that is left may be heads of its fragments, which nothing would subtract later.
-            self._count(0)
-        else:
-            self._count(self._held - size - _SHORTEST_HEAD)
-        self._had_waited = False
+        self._count(max(0, self._held - size))
+        if not is_control:
+            self._taken += 1
+            self._begun = self._held
 
     def unfinished(self) -> UnfinishedRequest | None:
         """Return the message of which a part is missing; None without one, and for a small one."""
         if not self.waits or not self._charged:
             return None
-        return UnfinishedRequest(True, float(self._taken), self._held)
+        return UnfinishedRequest(True, float(self._taken), self._begun)
 
     def close(self) -> None:
         """Give back everything. Idempotent."""
@@ -80,3 +73,35 @@ class IncomingMessages:
         if charge < self._charged:
             self._share.give(self._charged - charge)
         self._charged = charge
+
+
+class _FrameSizes:
+    """Reads how long the frames of a WebSocket are."""
+
+    def __init__(self) -> None:
+        self._left = 0  # bytes of content that the last frame still lacks
+        self._is_control = False  # whether that is a ping, a pong or a close
+        self._head = b""  # the begin of a head that is not complete
+
+    def read(self, data: bytes) -> tuple[int, int]:
+        """Return how many bytes of content the data has, and how many bytes of messages, with their heads."""
+        if self._head:
+            data = self._head + data
+        size, at, is_control = len(data), self._left, self._is_control
+        heads, controls = 0, at if is_control else 0
+        while size - at >= 2:  # at a head; few steps, since frames may be very small
+            second = data[at + 1]
+            length = second & _LENGTH
+            begin = at + 2 + _MASK_BYTES if second & _MASKED else at + 2
+            if length in _SIZES:
+                begin += _SIZES[length]
+                length = int.from_bytes(data[at + 2 : at + 2 + _SIZES[length]], "big")
+            if begin > size:
+                break
+            heads += begin - at
+            if is_control := data[at] & _CONTROL != 0:
+                controls += begin - at + length
+            at = begin + length
+        self._left, self._is_control, self._head = max(0, at - size), is_control, data[at:]
+        come = min(at, size)
+        return come - heads, come - controls + (self._left if is_control else 0)

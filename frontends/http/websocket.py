@@ -105,9 +105,9 @@ class WebSocketSession:
         Raises HTTPException for a bad handshake.
         """
         connection = connection_of(self._request)
-        await self._socket.prepare(self._request)
-        connection.incoming = self._incoming
+        connection.converses(self._incoming)
         try:
+            await self._socket.prepare(self._request)
             while await self._take_message(call):
                 pass
             if self._finishing is not None:

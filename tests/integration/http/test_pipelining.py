@@ -52,9 +52,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("lane", ["auto"])
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_mix_in_any_pieces_is_answered_in_order(open_anew, data):
     kinds = data.draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=12))
