@@ -65,11 +65,11 @@ class Backlog:
         """Remove a request that has ended."""
         self._requests.discard(request)
 
-    def add(self, size: int) -> None:
-        """Count a response of `size` bytes that waits. Pause the requests, or give up, if too much waits."""
-        self._answers += 1
+    def add(self, size: int, answers: int = 1) -> None:
+        """Count responses of `size` bytes that wait. Pause the requests, or give up, if too much waits."""
+        self._answers += answers
         self._bytes += size
-        if not self.full and (self._answers > MOST_ANSWERS or self._bytes > MOST_BYTES):
+        if self._timer is None and (self._answers > MOST_ANSWERS or self._bytes > MOST_BYTES):
             self._start_timer()
             for request in self._requests:
                 request.pause()
@@ -79,11 +79,11 @@ class Backlog:
                 f"it, at most {LIMIT_ANSWERS} responses of {LIMIT_BYTES} bytes may"
             )
 
-    def take(self, size: int) -> None:
-        """Uncount a response of `size` bytes that was sent. Resume the requests at half of both limits."""
-        self._answers -= 1
+    def take(self, size: int, answers: int = 1) -> None:
+        """Uncount responses of `size` bytes that were sent. Resume the requests at half of both limits."""
+        self._answers -= answers
         self._bytes -= size
-        self._taken += 1
+        self._taken += answers
         if self.full and 2 * self._answers <= MOST_ANSWERS and 2 * self._bytes <= MOST_BYTES:
             self._free()
 

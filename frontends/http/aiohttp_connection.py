@@ -78,13 +78,18 @@ class AiohttpConnection(web.RequestHandler):
             self._feed(data[at:end])
             at = end
 
+    def converses(self, incoming: IncomingMessages) -> None:
+        """Count what comes from now on, and has come behind the request already, as of a WebSocket."""
+        self.incoming = incoming
+        incoming.came(self._message_tail)
+
     def _feed(self, data: bytes) -> None:
         """Pass bytes to aiohttp. If they are malformed, a reader of an unfinished body gets the error too."""
         self.came += len(data)
         if self.incoming is not None:
             if not self.incoming.is_over:
                 super().data_received(data)
-                self.incoming.came(len(data))
+                self.incoming.came(data)
             return
         before = len(self._messages)
         super().data_received(data)

@@ -56,6 +56,16 @@ async def test_a_request_is_paused_above_the_response_limit_and_resumes_at_half(
     assert not request_.paused
 
 
+async def test_responses_that_were_sent_together_are_uncounted_together(backlog, request_):
+    for _ in range(MOST_ANSWERS + 1):
+        backlog.add(1)
+
+    backlog.take(MOST_ANSWERS // 2, MOST_ANSWERS // 2)
+    assert request_.paused
+    backlog.take(1, 1)
+    assert not request_.paused
+
+
 async def test_a_request_is_paused_above_the_byte_limit(backlog, request_):
     backlog.add(MOST_BYTES)
     assert not request_.paused

@@ -18,10 +18,13 @@ cdef class PartWriter:
 cdef class EventQueue:
     cdef object _backlog, _parts, _arrived
     cdef PartWriter _writer
+    cdef bint _waits  # whether a reader waits for `_arrived`
+    cdef Py_ssize_t _untold, _untold_bytes  # parts that wait, and that the backlog does not count yet
     cdef readonly bint ended
 
     cpdef add(self, part, Py_ssize_t size)
-    cdef _uncount(self)
+    cdef _tell(self)
+    cdef _wake(self)
 
 
 cdef class TextEvents(ReplyListener):

@@ -34,6 +34,8 @@ cdef enum:
     HEAD = 20  # bytes of a chunk's size line at most
     JOINED = 64 * 1024  # bytes of waiting parts that are taken at once
     MOST_HELD = 16 * 1024  # bytes of parts that wait for the next write
+    UNTOLD = 32  # parts, or bytes of them, that are counted together: a call of the backlog is slow
+    UNTOLD_BYTES = 16 * 1024
 
 cdef double PAUSE_S = 0.002  # a write costs several microseconds: parts that follow sooner share one
 
@@ -124,12 +126,26 @@ cdef class EventQueue:
             if not size or self._writer.send(<bytes>part):
                 return
         self._parts.append((part, size))
-        self._arrived.set()
-        self._backlog.add(size)
+        self._wake()
+        self._untold += 1
+        self._untold_bytes += size
+        if self._untold >= UNTOLD or self._untold_bytes >= UNTOLD_BYTES:
+            self._tell()
+
+    cdef _tell(self):
+        if self._untold:
+            size, answers = self._untold_bytes, self._untold
+            self._untold_bytes = self._untold = 0
+            self._backlog.add(size, answers)
 
     def end(self):
         self.ended = True
-        self._arrived.set()
+        self._wake()
+
+    cdef _wake(self):
+        if self._waits:
+            self._waits = False
+            self._arrived.set()
 
     def drop(self):
         self._parts.clear()
@@ -137,29 +153,28 @@ cdef class EventQueue:
     async def wait(self):
         while not self._parts and not self.ended:
             self._arrived.clear()
+            self._waits = True
             await self._arrived.wait()
 
     async def take(self):
         await self.wait()
         if not self._parts:
             return None
-        cdef Py_ssize_t size = 0
+        cdef Py_ssize_t size = 0, counted = 0
         cdef list joined = []
         while self._parts and size < JOINED:
             part, part_size = self._parts[0]
-            if type(part) is not bytes:
-                if not joined:
-                    self._uncount()
-                    return part
+            if type(part) is not bytes and joined:
                 break
-            self._uncount()
+            self._parts.popleft()
             joined.append(part)
+            counted += part_size
+            if type(part) is not bytes:
+                break
             size += PyBytes_GET_SIZE(<bytes>part)
+        self._tell()
+        self._backlog.take(counted, len(joined))
         return joined[0] if len(joined) == 1 else b"".join(joined)
-
-    cdef _uncount(self):
-        _, size = self._parts.popleft()
-        self._backlog.take(size)
 
 
 cdef class TextEvents(ReplyListener):

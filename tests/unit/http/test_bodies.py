@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from unit.http.played import OTHER, Connection, binary, request
 
@@ -125,7 +125,6 @@ def test_the_same_description_before_other_tensors_is_not_read_again(connection)
 
 
 @given(st.lists(st.integers(0, 80_200), max_size=4))
-@settings(deadline=None)
 def test_such_a_request_may_come_in_any_pieces(cuts):
     connection = landing(Connection())
     data = binary(len(numbers(2))) + numbers(2)

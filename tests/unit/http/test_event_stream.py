@@ -188,13 +188,20 @@ class TestWaiting:
         assert await stream.queue.take() is None
 
     async def test_the_backlog_counts_what_waits(self):
-        counted: list[int] = []
-        backlog = SimpleNamespace(add=counted.append, take=lambda size: counted.append(-size))
+        counted: list[tuple[int, int]] = []
+        backlog = SimpleNamespace(
+            add=lambda size, answers: counted.append((size, answers)),
+            take=lambda size, answers: counted.append((-size, -answers)),
+        )
         queue = EventQueue(backlog)  # type: ignore[arg-type]
-        queue.add(b"one", 3)
+        for _ in range(33):
+            queue.add(b"one", 3)
+        assert counted == [(96, 32)]  # a call for several
+        queue.add(b"large", 20_000)
+        assert counted == [(96, 32), (20_003, 2)]
         queue.add(b"three", 5)
         await queue.take()
-        assert counted == [3, 5, -3, -5]
+        assert counted == [(96, 32), (20_003, 2), (5, 1), (-20_104, -35)]
 
     @given(st.lists(st.sampled_from(["add", "pause", "resume", "take", "turn", "large"])))
     def test_the_order_is_kept(self, steps: list[str]):

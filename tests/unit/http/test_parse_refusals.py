@@ -161,7 +161,7 @@ leaves = (
     | st.sampled_from([0, 1, -1, 2**31, 2**63, 2**64, 10**30, 0.5, 1e300, "", "x", "FP32", "BYTES"])
 )
 # A busy machine takes its time, and the fixture has no state.
-LOADED = settings(suppress_health_check=list(HealthCheck), max_examples=300, deadline=None)
+LOADED = settings(suppress_health_check=list(HealthCheck), max_examples=300)
 KEYS = (
     "id inputs outputs parameters name datatype shape data binary_data_size classification "
     "shared_memory_region sequence_id timeout"
@@ -185,9 +185,7 @@ def test_any_json_is_parsed_or_refused(parsed, document):
 
 
 @given(st.data())
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 def test_a_request_with_wrong_bytes_is_parsed_or_refused(parsed, data):
     head = bytearray(json.dumps(GOOD).encode())
     for _ in range(data.draw(st.integers(1, 4))):
