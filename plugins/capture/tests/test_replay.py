@@ -3,15 +3,18 @@
 import asyncio
 import json
 import math
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from core_capture.records.reader import FIRST_LINE
+from core_capture.records.reader import FIRST_LINE, CaptureReader
 from core_capture.records.record import Record, RecordedMessage, encode
 from core_capture.replay.compare import Comparison
 from core_capture.replay.http_sender import HttpSender
 from core_capture.replay.outcome import Outcome
 from core_capture.replay.pace import Pace
+from core_capture.replay.run import Replay
 from flow.conftest import VirtualTimeLoop
 
 from .conftest import counts, message
@@ -260,6 +263,35 @@ def test_the_order_is_kept_at_any_pace():
 
     assert played(1, records, 5.0, ordered=True) == [0, 5, 10]
     assert played(1, records, 0.1, ordered=True) == [0, 2, 4]
+
+
+async def test_requests_that_overlap_reach_the_server_in_their_order(monkeypatch):
+    """Of sequences that wait for a slot, the first one gets it; in another order they may wait for ever."""
+    arrived = []
+
+    async def answer(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        arrived.append(int(head.split(b" ")[1][1:]))
+        await asyncio.sleep(0.2)  # so that all overlap
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    def read(place):
+        time.sleep(0.02 * (9 - place))  # the first one is read last
+        return records[place]
+
+    records = [
+        Record(place, "http", f"GET /{place} HTTP/1.1\r\n", duration_ns=1000) for place in range(9)
+    ]
+    monkeypatch.setattr(CaptureReader, "read", read)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        sender = HttpSender(f"127.0.0.1:{port}", {}, 20)
+        plan = SimpleNamespace(items=list(enumerate(records)))
+        results = await Replay(plan, {"http": sender}, None, Pace(1, True)).run()
+        await sender.close()
+
+    assert arrived == list(range(9))
+    assert results.counts == {"uncompared": 9}
 
 
 def test_a_request_whose_client_had_left_is_sent_and_not_compared(capture, plain, command):

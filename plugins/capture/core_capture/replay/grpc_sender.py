@@ -7,7 +7,7 @@ import base64
 import binascii
 import math
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import grpc
@@ -52,7 +52,9 @@ class GrpcSender:
         self._credentials = None if tls is None else tls.credentials()
         self._channel: grpc.aio.Channel | None = None
 
-    async def send(self, record: Record, speed: float) -> Outcome:
+    async def send(
+        self, record: Record, speed: float, begun: Callable[[], None] | None = None
+    ) -> Outcome:
         if self._channel is None:
             self._channel = self._connected()
         start_ns = time.monotonic_ns()
@@ -65,6 +67,8 @@ class GrpcSender:
             timeout=self._timeout_of(record),
             metadata=self._metadata(record),
         )
+        if begun is not None:
+            begun()  # calls of one channel keep their order
         if record.gone:
             limit_s = 0.0 if math.isinf(speed) else record.duration_ns / 1e9 / speed
             asyncio.get_running_loop().call_later(limit_s, call.cancel)

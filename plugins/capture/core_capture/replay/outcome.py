@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,10 +36,14 @@ class Outcome:
 class Sender(Protocol):
     """Sends records to a server. One event loop only."""
 
-    async def send(self, record: Record, speed: float) -> Outcome:
+    async def send(
+        self, record: Record, speed: float, begun: Callable[[], None] | None = None
+    ) -> Outcome:
         """Send a record and return the outcome; one without an answer has the status -1.
 
         speed   of the replay: times within the call are divided by it; infinite for no waiting
+        begun   called when the request is on its way, and a later one does not overtake it; not called if
+                it fails before
         """
 
     async def close(self) -> None:

@@ -34,6 +34,15 @@ class Pace:
     def speed(self) -> float:
         return self._speed
 
+    @property
+    def ordered(self) -> bool:
+        """Return whether records keep their order.
+
+        Then those that overlap are also sent one after the other: of several sequences that wait for a slot,
+        the same one gets it again.
+        """
+        return self._ordered
+
     async def turn(self, number: int, record: Record) -> None:
         """Wait until the record may be sent. Call it in the order of the beginnings of the records."""
         if self._ordered:

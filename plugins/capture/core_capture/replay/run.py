@@ -91,11 +91,16 @@ class Replay:
         """Send all records; return the results when the last answer is here."""
         start_ns = time.monotonic_ns()
         tasks: set[asyncio.Task[None]] = set()
+        before = asyncio.Event()
+        before.set()
         try:
             for number, (place, known) in enumerate(self._plan.items):
                 await self._free.acquire()
                 await self._pace.turn(number, known)
-                task = asyncio.ensure_future(self._one(number, place, known))
+                begun = asyncio.Event()
+                task = asyncio.ensure_future(self._one(number, place, known, before, begun))
+                if self._pace.ordered:
+                    before = begun
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
                 if not number % 64:
@@ -109,11 +114,19 @@ class Replay:
         self.results.late_ns = self._pace.late_ns
         return self.results
 
-    async def _one(self, number: int, place: Place, known: Record) -> None:
+    async def _one(
+        self, number: int, place: Place, known: Record, before: asyncio.Event, begun: asyncio.Event
+    ) -> None:
+        """Send a record, and count its outcome.
+
+        before   is set when the record before it is on its way; this one is sent after that
+        begun    is set when this one is on its way, or has failed
+        """
         try:
             # Large messages would block the event loop, which may be that of a server.
             record, sent = await asyncio.to_thread(self._read, place)
-            outcome = await self._senders[sent.protocol].send(sent, self._speed)
+            await before.wait()
+            outcome = await self._senders[sent.protocol].send(sent, self._speed, begun.set)
             await self._judge(number, record, known, outcome, sent)
         except Unreadable as error:
             self._note("unsent", number, known, str(error))
@@ -122,6 +135,7 @@ class Replay:
         except Exception as error:  # every record is counted, and the replay goes on
             self._note("unanswered", number, known, f"{type(error).__name__}: {error}")
         finally:
+            begun.set()
             self._pace.answered(number)
             self._free.release()
             self._told(self.results)
