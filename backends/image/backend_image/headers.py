@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 
 _STARTS_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+_SEQUENTIAL = frozenset({0xC0, 0xC1})  # baseline and extended, with Huffman coding
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _MOST_MARKERS = 10_000  # and bytes that fill, before the first scan of a JPEG; usual are twenty
 _MOST_CHUNKS = 100_000  # of a PNG or WebP file; 32 MB have 4,000 as libpng writes them
@@ -51,9 +52,11 @@ def read_header(data: bytes) -> Header:
 
 def _jpeg(data: bytes) -> Header:
     place, orientation = 2, 1
-    size: tuple[int, int] | None = None
+    frame: tuple[int, int, int] | None = None  # height, width, components
+    sequential = False
     for _ in range(_MOST_MARKERS):
-        if data[place] != 0xFF:
+        # After FF 00, libjpeg would look for the next marker; a length would skip what it finds.
+        if data[place] != 0xFF or data[place + 1] == 0:
             raise NoPicture(f"it is a JPEG file with a wrong marker at byte {place}")
         marker = data[place + 1]
         if marker == 0xFF:  # a fill byte
@@ -64,8 +67,9 @@ def _jpeg(data: bytes) -> Header:
             break
         else:
             (length,) = struct.unpack_from(">H", data, place + 2)
-            if marker in _STARTS_OF_FRAME and size is None:
-                size = struct.unpack_from(">HH", data, place + 5)
+            if marker in _STARTS_OF_FRAME and frame is None:
+                frame = struct.unpack_from(">HHB", data, place + 5)
+                sequential = marker in _SEQUENTIAL
             elif marker == 0xE1 and data[place + 4 : place + 10] == b"Exif\0\0":
                 orientation = orientation_of(data[place + 10 : place + 2 + length])
             place += 2 + max(length, 2)
@@ -73,13 +77,16 @@ def _jpeg(data: bytes) -> Header:
         raise NoPicture(
             f"it is a JPEG file of {_MOST_MARKERS} markers or more before its first scan"
         )
-    if size is None:
+    if frame is None:
         raise NoPicture("it is a JPEG file without a frame")
+    height, width, components = frame
     if data.rfind(b"\xff\xd9") < place:
         raise NoPicture(f"it is a JPEG file of {len(data)} bytes without its end")
-    if (scans := data.count(b"\xff\xda", place)) > _MOST_SCANS:
+    # If the first scan has all components, libjpeg refuses a second one. Counting is a pass over the file.
+    has_one_scan = sequential and data[place + 1] == 0xDA and data[place + 4] == components
+    if not has_one_scan and (scans := data.count(b"\xff\xda", place)) > _MOST_SCANS:
         raise NoPicture(f"it is a JPEG file of {scans} scans, more than {_MOST_SCANS}")
-    return Header("JPEG", size[1], size[0], orientation)
+    return Header("JPEG", width, height, orientation)
 
 
 def _png(data: bytes) -> Header:

@@ -73,7 +73,7 @@ def plain_nms(boxes, scores, least, most_overlap, by_class):
     return [(i, int(best[i]), float(scores[i, best[i]])) for i in kept]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**6),
     st.integers(0, 60),

@@ -76,7 +76,7 @@ def test_pictures_are_turned_upright(pictures, options, orientation, format):
     assert as_stored.shape == (20, 50, 3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     height=st.integers(1, 90),
@@ -153,6 +153,26 @@ def test_a_file_that_takes_long_to_decode_is_refused(pictures, options):
         Decode(options())(slow)
 
 
+@pytest.mark.parametrize("fill", [b"", b"\xff", b"\xff\x01"])
+def test_scans_of_a_sequential_file_are_not_counted(pictures, options, fill):
+    """Its first scan has all components, so libjpeg refuses a second one before it reads it."""
+    data = pictures.file(pictures.pixels(1, 64, 64))
+    place = data.rindex(b"\xff\xda")
+    repeated = data[:place] + fill + data[place:-2] * 150 + b"\xff\xd9"
+
+    assert read_header(repeated).width == 64
+    with pytest.raises(NoPicture, match=r"damaged JPEG file: .* more than one scan"):
+        Decode(options())(repeated)
+
+
+def test_scans_are_not_hidden_behind_a_byte_that_no_marker_has(pictures):
+    """libjpeg looks for the next marker right after it, and does not skip a length."""
+    data = pictures.file(pictures.pixels(1, 16, 16))
+
+    with pytest.raises(NoPicture, match="a wrong marker at byte 2"):
+        read_header(data[:2] + b"\xff\0\0\x04\0\0" + data[2:])
+
+
 @pytest.mark.parametrize("marker", [b"\xff", b"\xff\x01", b"\xff\xfe\0\x02"])
 def test_very_many_markers_are_refused(pictures, marker):
     data = pictures.file(pictures.pixels(1, 16, 16))
@@ -209,7 +229,7 @@ def test_what_is_no_picture_is_refused(options, data, message):
     assert message in str(raised.value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), format=st.sampled_from(FORMATS))
 def test_a_damaged_file_is_decoded_or_refused(pictures, options, data, format):
     file = bytearray(pictures.file(pictures.pixels(1, 30, 30), format))
@@ -226,7 +246,7 @@ def test_a_damaged_file_is_decoded_or_refused(pictures, options, data, format):
     assert found.shape[2] == 3
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.binary(max_size=200),
     st.sampled_from([b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"RIFF1234WEBP", b"BM"]),

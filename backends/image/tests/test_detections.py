@@ -108,7 +108,7 @@ choices = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([0, 1, 2, 7, 60, 200]),

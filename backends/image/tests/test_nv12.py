@@ -51,7 +51,7 @@ def formula(values):
     return found.round().clip(0, 255)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 99), st.booleans())
 def test_the_pixels_are_those_of_the_formula_within_one_level(height, width, seed, red_first):
     values = np.random.default_rng(seed).integers(0, 256, (3 * height, 2 * width), np.uint8)

@@ -20,7 +20,7 @@ IMAGENET = {"scale": 255, "mean": MEAN, "std": STD}
 DATATYPES = {"FP32": np.float32, "FP16": np.float16, "UINT8": np.uint8, "INT8": np.int8}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(DATATYPES)),
     st.booleans(),

@@ -29,7 +29,7 @@ def geometry_of(picture):
     return Geometry(picture.shape[1], picture.shape[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(OPENCV)), st.booleans(), SIDES, SIDES, SIDES, SIDES, st.integers(0, 99)
 )
@@ -52,7 +52,7 @@ def test_a_resized_picture_is_that_of_the_named_library(
 ODD = st.sampled_from([1, 3, 5, 7, 49, 93, 99])  # 1 / (1 / 93) is less than 93
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(OPENCV)), ODD, ODD, st.integers(1, 9), st.integers(1, 9), st.booleans()
 )
@@ -86,7 +86,7 @@ def test_the_other_side_is_rounded_down(pictures, options, given, size, expected
     assert Resize(options(**given))(picture, geometry_of(picture)).shape[:2] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SIDES, SIDES, SIDES, SIDES, st.booleans())
 def test_a_letterbox_is_the_picture_on_a_canvas(
     pictures, options, height, width, to_height, to_width, enlarge
@@ -105,7 +105,7 @@ def test_a_letterbox_is_the_picture_on_a_canvas(
     np.testing.assert_array_equal(step(picture, geometry_of(picture)), expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SIDES, SIDES, SIDES, SIDES)
 def test_a_crop_is_the_middle_with_borders_where_the_picture_is_smaller(
     pictures, options, height, width, to_height, to_width
