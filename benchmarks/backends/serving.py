@@ -27,6 +27,8 @@ def serving(repository: Path, core: int) -> Iterator[int]:
     command = [sys.executable, "-m", "core.serve", f"--model-repository={repository}"]
     command += ["--http-address=127.0.0.1", f"--http-port={port}"]
     command += ["--allow-grpc=false", "--allow-metrics=false"]
+    # A model without dynamic_batching shall have none: some backends would add it.
+    command += ["--disable-auto-complete-config"]
     with log.open("w") as output:
         process = subprocess.Popen(
             command,

@@ -55,7 +55,7 @@ class VideoInstance(ModelInstance):
         wishes = settings.wishes.restricted(self.model.name, parameters)
         url, file = self._named(request)
         source = VideoSource(url, file, settings, wishes.transport, stop)
-        pictures = Pictures(settings.format, wishes.max_width, wishes.max_height)
+        pictures = Pictures(settings.format, wishes.max_width, wishes.max_height, settings.threads)
         frames = selected(source, wishes, stop)
         paced = self._paced(frames, wishes, source.is_camera, request, stop)
         with contextlib.closing(paced):

@@ -23,18 +23,22 @@ class Pictures:
     format       a key of FORMATS
     most_width   of a picture; 0 for any. A larger frame is made smaller, and keeps its proportions
     most_height  the same
+    threads      that convert one frame
     """
 
-    def __init__(self, format: str, most_width: int, most_height: int):
+    def __init__(self, format: str, most_width: int, most_height: int, threads: int):
         self._format = FORMATS[format]
         self._planar = format == NV12
         self._most = (most_width, most_height)
+        self._threads = threads
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> np.ndarray:
         """Return the picture. It is not written to again."""
         width, height = self._size(frame.width, frame.height)
-        found = self._reformatter.reformat(frame, width, height, self._format, threads=1)
+        found = self._reformatter.reformat(
+            frame, width, height, self._format, threads=self._threads
+        )
         if self._planar:
             return _nv12(found)
         (plane,) = found.planes

@@ -119,7 +119,7 @@ class Settings:
     most_bytes   of a file, and of what a web server sends
     timeout_s    of a source that does not answer
     reconnect_s  for which a lost source is tried again
-    threads      that decode one stream
+    threads      that decode one stream, and convert its frames
     hardware     as in config.pbtxt
     device       on which FFmpeg decodes; None for the CPU, and until the model is loaded
     """
