@@ -10,7 +10,7 @@ import jax
 
 from backend_jax.check import check
 from backend_jax.complete import complete
-from backend_jax.functions import CompiledFunctions
+from backend_jax.functions import CompiledFunctions, run_on_the_calling_thread
 from backend_jax.instance import JaxInstance
 from backend_jax.reading import model_file, ports_of, read
 from backend_jax.settings import PARAMETERS, Settings, settings_of
@@ -79,6 +79,7 @@ class JaxModel(Model):
         self._exported = None
 
 
+run_on_the_calling_thread()
 backend = Backend(
     model=JaxModel,
     instance=JaxInstance,

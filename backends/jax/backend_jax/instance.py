@@ -25,6 +25,7 @@ class JaxInstance(ModelInstance):
     """Runs the compiled functions of the model on one device; all instances of a device share them."""
 
     model: JaxModel
+    placement = "auto"  # every thread may run a function
 
     def open(self) -> None:
         model, config = self.model, self.model.config
@@ -38,7 +39,10 @@ class JaxInstance(ModelInstance):
         self._sizes: tuple[int, ...] = ()
         if config.max_batch_size:
             self._sizes = model.settings.sizes or powers_of_two(config.max_batch_size)
-        self._compile()
+        if not self._compile() or self.device.kind == "GPU":
+            self.placement = (
+                "thread"  # a request that compiles, or a busy GPU, would block the loop
+            )
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         arrays = [_fed(batch[port.name], port) for port in self._inputs]
@@ -60,21 +64,24 @@ class JaxInstance(ModelInstance):
 
     def _sent(self, name: str, array: np.ndarray) -> np.ndarray:
         """Return an array as core takes it."""
-        if array.dtype.name == "bfloat16":
+        if self.model.ports.outputs[name].type == "bfloat16":
             array = array.view(dtypes.BF16.numpy)
         if array.ndim == bool(self._sizes) and name not in self._without_dims:
             array = array.reshape((*array.shape, 1))
         return array
 
-    def _compile(self) -> None:
-        """Compile for all sizes of batches, if nothing else in the shapes is variable."""
+    def _compile(self) -> bool:
+        """Compile for all sizes of batches. Return whether no request will have to.
+
+        Requests compile if something else in the shapes is variable, or if fewer functions are kept.
+        """
         shapes = [port.dims for port in self._inputs]
         all_shapes = [tuple(shapes)]
         if self._sizes:
             all_shapes = [tuple((rows, *dims[1:]) for dims in shapes) for rows in self._sizes]
         for each in all_shapes:
             if any(-1 in dims for dims in each):
-                return
+                return False
             try:
                 self._functions.compile(each)
             except Exception as error:
@@ -82,6 +89,7 @@ class JaxInstance(ModelInstance):
                     f"model '{self.model.name}': JAX cannot compile the function for the shapes "
                     f"{', '.join(str(list(dims)) for dims in each)}: {text_of(error)}"
                 ) from error
+        return len(all_shapes) <= self.model.settings.shapes
 
 
 def _fed(array: np.ndarray, port: Port) -> np.ndarray:

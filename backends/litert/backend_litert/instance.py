@@ -26,6 +26,7 @@ class LiteRtInstance(ModelInstance):
     """One interpreter. All instances use the weights of one file in memory."""
 
     model: LiteRtModel
+    placement = "auto"  # every thread may run an interpreter
 
     def open(self) -> None:
         model, config = self.model, self.model.config
@@ -34,6 +35,8 @@ class LiteRtInstance(ModelInstance):
                 f"unable to load model '{model.name}', the LiteRT backend supports only KIND_CPU; a "
                 "parameter 'delegate' names a library for another device"
             )
+        if model.settings.delegate:
+            self.placement = "thread"  # a library may keep state of the thread that has loaded it
         threads = model.settings.threads or min(_MOST_THREADS, self._cores())
         self._runs: Runs | None = Runs(
             model.content, model.file_path, model.name, model.ports, model.settings, threads

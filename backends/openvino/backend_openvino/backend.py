@@ -20,6 +20,10 @@ from core.errors import CoreError, internal, invalid
 
 logger = logging.getLogger("core")
 
+# The first array of a tensor prepares OpenVINO's access to numpy. Two threads that do so at once wait for
+# each other, one of them with the interpreter's lock: the process stands still. An import has one thread.
+_ = ov.Tensor(ov.Type.f32, ov.Shape([1])).data
+
 
 class OpenVinoModel(Model):
     """One model version, compiled once for each set of cores to which instances are bound.

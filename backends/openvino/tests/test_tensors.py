@@ -192,9 +192,7 @@ def test_large_inputs_of_a_batch_are_not_copied(serve, doubled):
         np.testing.assert_array_equal(answers[1]["y"], 6 * x)
 
 
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.integers(1, 5), min_size=1, max_size=6), seed=st.integers(0, 2**31))
 def test_answers_are_those_of_openvino_itself(network, rows, seed):
     model, direct = network
