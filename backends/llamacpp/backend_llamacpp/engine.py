@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 import orjson
-from core_generate import Emit, Engine, Generation, Prompt, Sampling, Status
+from core_generate import Emit, Engine, Gathering, Generation, Prompt, Sampling, Status
 
-from backend_llamacpp.gathering import Gathering
 from backend_llamacpp.generation import LlamaGeneration
 from backend_llamacpp.library import Library, raise_error
 from backend_llamacpp.request import completion_request

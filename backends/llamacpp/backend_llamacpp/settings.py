@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core_generate import Description
-from core_generate.gguf import Metadata, read_metadata
+from core_generate.gguf import Metadata, check_model, read_metadata
 
 from backend_llamacpp import runs
 from core.config import ModelConfig
@@ -139,8 +139,13 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
 
 
 def describe(config: ModelConfig, directory: Path) -> Description:
-    """Return what a frontend must know of a model. Raises CoreError(INVALID) for a wrong parameter."""
-    metadata = read_metadata(model_file(config, directory))
+    """Return what a frontend must know of a model.
+
+    Raises CoreError(INVALID) for a wrong parameter, and for a file without the metadata of a model.
+    """
+    file = model_file(config, directory)
+    metadata = read_metadata(file)
+    check_model(file, metadata)
     settings = settings_of(config, directory, metadata)
     return Description(
         task=settings.task,

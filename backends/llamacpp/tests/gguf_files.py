@@ -50,6 +50,7 @@ LLAMA = {
     "llama.embedding_length": 576,
     "llama.attention.head_count": 9,
     "llama.attention.head_count_kv": 3,
+    "tokenizer.ggml.model": "gpt2",
     "tokenizer.ggml.tokens": TOKENS,
     "tokenizer.ggml.bos_token_id": 1,
     "tokenizer.ggml.eos_token_id": 2,

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from core_generate.gguf import check_weights, read_metadata
+from core_generate.gguf import check_model, check_weights, read_metadata
 from gguf_files import LLAMA, gguf
 
 from core.errors import CoreError, Kind
@@ -61,11 +61,11 @@ def test_a_file_of_another_format_is_refused(read):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"GGUF", "requires a buffer"),
+        (b"GGUF", "it ends within its metadata"),
         (gguf(LLAMA, version=1), "version is 1"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**60), "at most 65536"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 2**62), "a text of"),
-        (gguf({"a": "b"})[:40], "requires a buffer|a text of"),
+        (gguf({"a": "b"})[:40], "it ends within its metadata|a text of"),
         (gguf({"a": 1}).replace(struct.pack("<I", 4), struct.pack("<I", 77)), "unknown type 77"),
     ],
 )
@@ -82,6 +82,54 @@ def test_every_begin_of_a_file_is_read_or_refused(read):
             read(data[:length])
         except CoreError as error:
             assert error.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({}, "'general.architecture' is missing, 'tokenizer.ggml.model' is missing, 'tokenizer"),
+        ({"general.architecture": None}, "model: 'general.architecture' is missing; export"),
+        ({"general.architecture": 5}, "'general.architecture' is 5, expected a text; export"),
+        ({"general.architecture": "qwen"}, "'qwen.context_length' is missing, 'qwen.embedding_length' is"),
+        ({"llama.context_length": None}, "model: 'llama.context_length' is missing; export"),
+        ({"llama.context_length": "many"}, "'llama.context_length' is 'many', expected a whole number"),
+        ({"llama.context_length": float("nan")}, "'llama.context_length' is nan, expected"),
+        ({"llama.embedding_length": 0}, "'llama.embedding_length' is 0, expected a whole number above 0"),
+        ({"llama.block_count": 0}, "'llama.block_count' is 0, expected a whole number above 0"),
+        ({"tokenizer.ggml.model": None}, "model: 'tokenizer.ggml.model' is missing; export"),
+        ({"tokenizer.ggml.tokens": None}, "model: 'tokenizer.ggml.tokens' is missing; export"),
+        ({"tokenizer.ggml.tokens": [1, 2]}, "model: 'tokenizer.ggml.tokens' is missing; export"),
+    ],
+)  # fmt: skip
+def test_entries_that_every_model_has_are_named_where_they_lack(read, tmp_path, values, fault):
+    given = {**LLAMA, **values} if values else {}
+    found = read(gguf({key: value for key, value in given.items() if value is not None}))
+
+    with pytest.raises(CoreError, match=f"model.gguf' lacks metadata of a language.*{fault}") as e:
+        check_model(tmp_path / "model.gguf", found)
+
+    assert e.value.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("values", "held"),
+    [
+        ({"general.type": "adapter"}, "an adapter"),
+        ({"general.architecture": "clip"}, "an encoder of images or sound"),
+    ],
+)
+def test_a_file_that_holds_no_model_is_refused_with_what_it_holds(read, tmp_path, values, held):
+    found = read(gguf({**LLAMA, **values}))
+
+    with pytest.raises(CoreError, match=f"model.gguf' holds {held}, not a language model"):
+        check_model(tmp_path / "model.gguf", found)
+
+
+def test_a_model_without_a_vocabulary_may_say_so(read, tmp_path):
+    values = {**LLAMA, "tokenizer.ggml.model": "none"}
+    del values["tokenizer.ggml.tokens"]
+
+    check_model(tmp_path / "model.gguf", read(gguf(values)))
 
 
 def test_weights_that_are_cut_off_are_found(tmp_path):

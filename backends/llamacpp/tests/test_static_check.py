@@ -37,6 +37,7 @@ def test_the_file_completes_the_configuration(check):
     ("given", "text"),
     [
         ({"content": b"GGML"}, "another format"),
+        ({"content": gguf({})}, "model.gguf' lacks metadata of a language model: 'general.arch"),
         ({"content": CONTENT[:-80]}, "bytes of its weights are missing"),
         ({"context": "many"}, "parameter 'context'"),
         ({"instances": 2}, "has 2 instances"),

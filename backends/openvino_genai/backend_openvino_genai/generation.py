@@ -18,26 +18,29 @@ _FINISHES = {GenerationFinishReason.STOP: "stop", GenerationFinishReason.LENGTH:
 
 
 class GenAiGeneration:
-    """A generation of StepLoop, on whose thread all methods but `cancel` run; it is made on any thread.
+    """A generation of StepLoop, on whose thread its methods run; `prepare` runs before, on any thread.
 
     over   whether no further event is emitted: it is cancelled, or has ended
     """
 
-    def __init__(
-        self, pipeline: Pipeline, prompt: Sequence[int], sampling: Sampling, config: Any, emit: Emit
-    ):
+    def __init__(self, pipeline: Pipeline, sampling: Sampling, emit: Emit):
         self.over = False
         self._pipeline = pipeline
-        self._prompt = prompt
-        self._config = config
+        self._prompt: Sequence[int] = ()
+        self._config: Any = None
         self._emit = emit
         self._handle: Any = None
-        self._text = TokenText(pipeline.tokenizer.text, pipeline.tokenizer.pieces)
+        known = pipeline.tokenizer
+        self._text = TokenText(known.text, known.pieces, known.ends)
+        self._stops = StopStrings(sampling.stop) if sampling.stop else None
+        self._logprobs = sampling.logprobs is not None
+
+    def prepare(self, prompt: Sequence[int], config: Any) -> None:
+        """Take the tokens of the prompt and the GenerationConfig. May call the tokenizer."""
+        self._prompt, self._config = prompt, config
         # Here, and not on the thread of the steps, where a call of the tokenizer holds up all generations.
         # Behind a known text, most first tokens need none.
         self._text.follow(prompt)
-        self._stops = StopStrings(sampling.stop) if sampling.stop else None
-        self._logprobs = sampling.logprobs is not None
 
     def cancel(self) -> None:
         """Emit nothing more. The loop drops the generation before its next step. Any thread."""

@@ -10,6 +10,10 @@ import openvino
 from backend_openvino_genai.settings import Settings
 from core.errors import invalid
 
+# The first array of a tensor prepares OpenVINO's access to numpy. Two threads that do so at once wait for
+# each other, one of them with the interpreter's lock: the process stands still. An import has one thread.
+_ = openvino.Tensor(openvino.Type.i64, openvino.Shape([1])).data
+
 _PLACES = re.compile(r"^(Exception from \S+\n?|Check '.*' failed at \S+\n?|\[[\d:]+\] \S+: )", re.M)
 
 

@@ -1,6 +1,6 @@
 """StepLoop: the thread that computes the steps of a pipeline.
 
-GenAiEngine.generate ─► [StepLoop] ─► Pipeline.step ─► GenAiGeneration.read
+Entrance ─► [StepLoop] ─► Pipeline.step ─► GenAiGeneration.read
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from core.errors import internal
 
 logger = logging.getLogger("core")
 
+MOST_S = 0.01  # for which an idle pipeline waits for generations that are announced
+
 
 class StepLoop:
     """Computes steps while there are generations, and waits while there are none. Invariants:
@@ -23,28 +25,40 @@ class StepLoop:
     1. Only its thread adds generations to the pipeline, drops them, and calls `step`: the pipeline looks for
        known prefixes in its cache while a generation is added, which must not happen during a step.
     2. A cancelled generation is dropped before the next step.
+    3. Each generation is announced, and started later. So those that reach an idle pipeline together share
+       its first step: one that comes during a step waits for its end.
     """
 
     def __init__(self, pipeline: Pipeline, name: str):
         self._pipeline = pipeline
         self._changed = threading.Condition()  # guards the fields below
         self._new: deque[GenAiGeneration] = deque()
+        self._announced = 0  # generations that are not started yet
         self._closed = False
         # Written by the thread only, each time as a new list.
         self._running: list[GenAiGeneration] = []
         self._thread = threading.Thread(target=self._run, name=f"{name} steps", daemon=True)
         self._thread.start()
 
-    def start(self, generation: GenAiGeneration) -> None:
-        """Begin a generation before the next step. Any thread."""
+    def announce(self) -> bool:
+        """Count a generation that will start, and return whether nothing runs or starts yet. Any thread."""
         with self._changed:
+            idle = not (self._announced or self._new or self._running)
+            self._announced += 1
+        return idle
+
+    def start(self, generation: GenAiGeneration) -> None:
+        """Begin an announced generation before the next step, unless it is over. Any thread."""
+        with self._changed:
+            self._announced -= 1
             self._new.append(generation)
-            self._changed.notify()
+            if len(self._new) == 1 or not self._announced:
+                self._changed.notify()
 
     def counts(self) -> tuple[int, int]:
         """Return how many generations wait for the next step, and how many are in the pipeline."""
         with self._changed:
-            waiting = sum(not each.over for each in self._new)
+            waiting = self._announced + sum(not each.over for each in self._new)
         return waiting, sum(not each.over for each in self._running)
 
     def close(self) -> None:
@@ -85,6 +99,8 @@ class StepLoop:
         with self._changed:
             while not (self._new or self._running or self._closed):
                 self._changed.wait()
+            if not self._running:
+                self._changed.wait_for(lambda: self._closed or not self._announced, MOST_S)
             new = list(self._new)
             self._new.clear()
             return None if self._closed else new

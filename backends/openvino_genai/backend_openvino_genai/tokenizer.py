@@ -9,15 +9,16 @@ from typing import Any
 class ModelTokenizer:
     """Turns texts into tokens and tokens into texts. Thread-safe.
 
-    raw          the Tokenizer of OpenVINO GenAI
-    vocabulary   number of tokens
-    pieces       texts of tokens, which TokenText learns: a call of `text` takes as long as a part of a step
+    raw            the Tokenizer of OpenVINO GenAI
+    vocabulary     number of tokens
+    pieces, ends   texts of tokens, which TokenText learns: a call of `text` takes as long as a part of a step
     """
 
     def __init__(self, raw: Any):
         self.raw = raw
         self.vocabulary = len(raw.get_vocab())
         self.pieces: dict[int, str] = {}
+        self.ends: dict[int, str] = {}
         self._bos = str(raw.get_bos_token())
 
     def tokens(self, text: str, special: bool = True) -> list[int]:

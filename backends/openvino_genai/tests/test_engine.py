@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
 
@@ -245,3 +247,31 @@ def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF" + bytes(100))
     with pytest.raises(CoreError, match=r"OpenVINO GenAI cannot load '.*model\.gguf'"):
         GenAiEngine(tmp_path / "model.gguf", Settings(context=512))
+
+
+_AT_ONCE = """
+import os, sys, threading
+from pathlib import Path
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from backend_openvino_genai.engine import GenAiEngine
+from backend_openvino_genai.settings import Settings
+from core_generate import Prompt, Sampling
+
+engine = GenAiEngine(Path(sys.argv[1]), Settings(context=512, threads=1))
+ended = threading.Semaphore(0)
+for number in range(16):
+    prompt = Prompt(text=f"{number} plus one is")
+    emit = lambda event: getattr(event, "finish", "failed") and ended.release()
+    engine.generate(prompt, Sampling(max_tokens=2, temperature=0.0), emit)
+print(all(ended.acquire(timeout=30) for _ in range(16)), flush=True)
+os._exit(0)
+"""
+
+
+def test_the_first_requests_may_come_at_once(smollm2):
+    for _ in range(2):  # a new process has one chance to stand still, which it takes in most cases
+        ran = subprocess.run(
+            [sys.executable, "-c", _AT_ONCE, smollm2], capture_output=True, text=True, timeout=60
+        )
+        assert ran.stdout.endswith("True\n"), ran.stderr

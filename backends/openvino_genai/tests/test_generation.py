@@ -54,7 +54,9 @@ def made():
         finish = GenerationFinishReason.NONE if goes_on else GenerationFinishReason.LENGTH
         events = Events()
         pipeline = Given(tokenizer, tokens, finish)
-        return GenAiGeneration(pipeline, prompt, Sampling(), None, events), events
+        generation = GenAiGeneration(pipeline, Sampling(), events)
+        generation.prepare(prompt, None)
+        return generation, events
 
     return made
 

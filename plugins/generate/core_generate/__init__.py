@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Transcript,
     )
     from core_generate.errors import PromptTooLong, StructureRefused
+    from core_generate.gathering import Gathering
     from core_generate.instance import EngineInstance
     from core_generate.model import EngineModel, engine_backend
     from core_generate.stop_strings import StopStrings
@@ -47,6 +48,7 @@ __all__ = [
     "EngineInstance",
     "EngineModel",
     "Event",
+    "Gathering",
     "Generation",
     "Logprob",
     "Prompt",
@@ -67,6 +69,7 @@ _MODULES = {
     "Description": "tensors",
     "EngineInstance": "instance",
     "EngineModel": "model",
+    "Gathering": "gathering",
     "PromptTooLong": "errors",
     "StopStrings": "stop_strings",
     "StructureRefused": "errors",

@@ -8,6 +8,7 @@ little-endian. A text is its length in 8 bytes and its bytes. An array is a type
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import struct
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,17 @@ _VERSIONS = (2, 3)
 _MOST_ENTRIES = 65536
 _MOST_ITEMS = 1024  # of an array that is kept, such as the heads of each layer
 _MOST_TEXT = 2**24  # bytes of a text that is kept, such as a chat template
-_TOKENS = "tokenizer.ggml.tokens"
+_ARCHITECTURE = "general.architecture"
+_VOCABULARY, _TOKENS = "tokenizer.ggml.model", "tokenizer.ggml.tokens"
+_NO_TOKENS = ("none", "no_vocab")  # values of the former for models of sounds
+_SIZES = ("context_length", "embedding_length", "block_count")  # of every architecture
+# Values of general.type or of the architecture → what such a file holds in the place of a model.
+_NO_MODELS = {
+    "adapter": "an adapter",
+    "clip": "an encoder of images or sound",
+    "mmproj": "an encoder of images or sound",
+    "imatrix": "statistics of a quantization",
+}
 _LENGTH = struct.Struct("<Q")
 _KIND = struct.Struct("<I")
 
@@ -44,22 +55,24 @@ _KIND = struct.Struct("<I")
 class Metadata:
     """What a GGUF file says about its model.
 
-    values   key → number, text, or tuple of numbers; long arrays are left out
-    tokens   number of a special token → its text
+    values      key → number, text, or tuple of numbers; long arrays are left out
+    tokens      number of a special token → its text
+    vocabulary  how many tokens there are
     """
 
     values: Mapping[str, Any]
     tokens: Mapping[int, str] = field(default_factory=dict)
+    vocabulary: int = 0
 
     @property
     def architecture(self) -> str:
         """Return the name of the architecture, such as "llama"."""
-        return str(self.values.get("general.architecture", ""))
+        return str(self.values.get(_ARCHITECTURE, ""))
 
     def number(self, name: str, default: int = 0) -> int:
-        """Return a number of the architecture, such as "context_length"; `default` if the file has none."""
+        """Return a whole number of the architecture, such as "context_length"; `default` without it."""
         found = self.values.get(f"{self.architecture}.{name}", default)
-        return int(found) if isinstance(found, (int, float)) else default
+        return found if isinstance(found, int) else default
 
     def token(self, name: str) -> str:
         """Return the text of a special token, such as "bos"; "" if the model has none."""
@@ -77,27 +90,64 @@ class Metadata:
 
 def read_metadata(path: Path) -> Metadata:
     """Return what a GGUF file says. Raises CoreError(INVALID) for a damaged file, and another format."""
+    with _opened(path) as reader:
+        return reader.metadata()
+
+
+def check_weights(path: Path) -> None:
+    """Raise CoreError(INVALID) if a GGUF file ends before its weights do. The weights are not read."""
+    with _opened(path) as reader:
+        missing = reader.missing_bytes()
+    if missing > 0:
+        raise _unreadable(
+            path, f"at least {missing} bytes of its weights are missing; copy it again"
+        )
+
+
+def check_model(path: Path, metadata: Metadata) -> None:
+    """Raise CoreError(INVALID) unless a file says what llama.cpp needs of every language model.
+
+    The error names the entries that are missing or wrong. llama.cpp would write that to the standard error
+    only; without layers it ends the process.
+    """
+    values, faults = metadata.values, []
+    kind = _NO_MODELS.get(values.get("general.type", ""), _NO_MODELS.get(metadata.architecture))
+    if kind is not None:
+        raise invalid(f"'{path}' holds {kind}, not a language model; copy the file of the model")
+    for key in (_ARCHITECTURE, _VOCABULARY):
+        if not (isinstance(values.get(key), str) and values[key]):
+            faults.append(_fault(values, key, "a text"))
+    if isinstance(architecture := values.get(_ARCHITECTURE), str) and architecture:
+        for key in [f"{architecture}.{each}" for each in _SIZES]:
+            if type(values.get(key)) is not int or values[key] < 1:
+                faults.append(_fault(values, key, "a whole number above 0"))
+    if not metadata.vocabulary and values.get(_VOCABULARY) not in _NO_TOKENS:
+        faults.append(f"'{_TOKENS}' is missing")
+    if faults:
+        raise invalid(
+            f"'{path}' lacks metadata of a language model: {', '.join(faults)}; export the model again"
+        )
+
+
+def _fault(values: Mapping[str, Any], key: str, expected: str) -> str:
+    if key not in values:
+        return f"'{key}' is missing"
+    return f"'{key}' is {values[key]!r:.80}, expected {expected}"
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[_Reader]:
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise _unreadable(path, "it does not begin with the letters GGUF: it is another format")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                return _Reader(data).metadata()
-            except (struct.error, UnicodeDecodeError, OverflowError, ValueError) as error:
+                yield _Reader(data)
+            except struct.error:
+                reason = "it ends within its metadata"
+                raise _unreadable(path, f"{reason}; copy or export the file again") from None
+            except (UnicodeDecodeError, OverflowError, ValueError) as error:
                 raise _unreadable(path, f"{error}; copy or export the file again") from None
-
-
-def check_weights(path: Path) -> None:
-    """Raise CoreError(INVALID) if a GGUF file ends before its weights do. The weights are not read."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        try:
-            missing = _Reader(data).missing_bytes()
-        except (struct.error, UnicodeDecodeError, OverflowError, ValueError) as error:
-            raise _unreadable(path, f"{error}; copy or export the file again") from None
-    if missing > 0:
-        raise _unreadable(
-            path, f"at least {missing} bytes of its weights are missing; copy it again"
-        )
 
 
 def _unreadable(path: Path, reason: str) -> CoreError:
@@ -125,7 +175,7 @@ class _Reader:
             value = self._array(key) if kind == _ARRAY else self._value(kind)
             if value is not None:
                 values[key] = value
-        return Metadata(values, self._special(values))
+        return Metadata(values, self._special(values), self._tokens[1])
 
     def missing_bytes(self) -> int:
         """Return how many bytes the file lacks for its weights to begin where it says, at least."""

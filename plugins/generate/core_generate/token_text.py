@@ -20,13 +20,19 @@ class TokenText:
                  U+FFFD for the complete characters before it too, if their tokens are bytes as well
     pieces       token → its text behind other text, learnt on the way, so that a token is detokenized only
                  once; generations of one model share it. None: it is of this text alone
+    ends         the last token of a prompt → its text alone, learnt on the way too; "" if it is no complete
+                 character. With it, most prompts are not detokenized. None: they are
     """
 
     def __init__(
-        self, detokenize: Callable[[Sequence[int]], str], pieces: dict[int, str] | None = None
+        self,
+        detokenize: Callable[[Sequence[int]], str],
+        pieces: dict[int, str] | None = None,
+        ends: dict[int, str] | None = None,
     ):
         self._detokenize = detokenize
         self._pieces = {} if pieces is None else pieces
+        self._ends = ends
         self._tokens: list[int] = []
         self._text = ""  # of these tokens, unless it is outdated
         self._given = ""  # what was returned of the text of these tokens
@@ -43,6 +49,9 @@ class TokenText:
         If the prompt ends within a character, `feed` returns this character with its last token. If other
         tokens come instead, it returns their text only.
         """
+        if prompt and (text := self._end_of(prompt[-1])):
+            self._begin([prompt[-1]], text, [])
+            return
         for missing in range(_MOST_BYTES):
             end = len(prompt) - missing
             for kept in range(_LAST, _LAST + _MOST_BYTES):
@@ -112,6 +121,16 @@ class TokenText:
         self._given = self._text
         self._read = len(self._tokens)
         return self._without_cut(found)
+
+    def _end_of(self, token: int) -> str:
+        """Return the text of a token if `ends` may have it and it is complete without others, else ""."""
+        if self._ends is None:
+            return ""
+        text = self._ends.get(token)
+        if text is None:
+            text = self._detokenize([token])
+            self._ends[token] = text = "" if _REPLACEMENT in text else text
+        return text
 
     def _begin(self, tokens: list[int], text: str, rest: list[int]) -> None:
         """Begin with tokens of complete characters, and those of the character that a prompt ends within."""

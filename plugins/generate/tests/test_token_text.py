@@ -2,7 +2,7 @@
 
 import pytest
 from core_generate import TokenText
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 WORDS = "ab "  # the characters with a token of their own; the others are tokens for their bytes
@@ -54,7 +54,6 @@ def test_the_text_is_that_of_all_tokens_however_they_arrive(text, size):
     assert "".join(pieces) + found.end() == text
 
 
-@settings(deadline=None)
 @given(texts, st.integers(1, 7))
 @example("a😀😀b", 1)
 @example("b囧囧囧好好囧囧好囧囧\n", 1)  # more bytes in a row than are kept
@@ -110,7 +109,6 @@ def detokenize_with_joined_words(tokens):
         (detokenize_with_runs_of_bytes, tokens_with_runs_of_bytes),
     ],
 )
-@settings(deadline=None)
 @given(st.lists(texts, max_size=4))
 @example(["x€", "xì ë"])
 @example(["x\u3000", "x\u2000"])  # spaces of several bytes
@@ -188,12 +186,13 @@ SPLIT = [(detokenize, str.encode), (detokenize_with_runs_of_bytes, tokens_with_r
 @pytest.mark.parametrize(("detokenize", "tokens_of"), SPLIT)
 @pytest.mark.parametrize("missing", range(4))
 @pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("ends", [None, {}])
 def test_a_character_that_the_prompt_begins_is_part_of_the_answer(
-    detokenize, tokens_of, prompt, missing
+    detokenize, tokens_of, prompt, missing, ends
 ):
     tokens = list(tokens_of(prompt + "😀 ab"))
     begun = len(tokens_of(prompt)) + 4 - missing
-    found = TokenText(detokenize)
+    found = TokenText(detokenize, ends=ends)
 
     found.follow(tokens[:begun])
     text = "".join([found.feed([each]) for each in tokens[begun:]]) + found.end()
@@ -205,10 +204,11 @@ def test_a_character_that_the_prompt_begins_is_part_of_the_answer(
 @pytest.mark.parametrize("missing", range(1, 4))
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("answer", ["ab", " b囧", ""])
+@pytest.mark.parametrize("ends", [None, {}])
 def test_a_character_that_the_answer_does_not_end_is_no_part_of_it(
-    detokenize, tokens_of, prompt, missing, answer
+    detokenize, tokens_of, prompt, missing, answer, ends
 ):
-    found = TokenText(detokenize)
+    found = TokenText(detokenize, ends=ends)
 
     found.follow(list(tokens_of(prompt + "😀"))[:-missing])
     text = "".join([found.feed([each]) for each in tokens_of(answer)]) + found.end()
@@ -216,12 +216,39 @@ def test_a_character_that_the_answer_does_not_end_is_no_part_of_it(
     assert text == answer
 
 
-def test_the_first_word_behind_a_prompt_has_its_space():
-    found = TokenText(detokenize_without_first_space)
+@pytest.mark.parametrize("ends", [None, {}])
+def test_the_first_word_behind_a_prompt_has_its_space(ends):
+    found = TokenText(detokenize_without_first_space, ends=ends)
 
     found.follow(range(100))
 
     assert found.feed([1]) == " w1"
+
+
+@pytest.mark.parametrize(("detokenize", "tokens_of"), SPLIT)
+@given(st.lists(st.tuples(texts, texts), max_size=4))
+@example([("a", "b"), ("é", "a"), ("éa", "é")])
+def test_an_answer_is_the_same_with_known_ends_of_prompts(detokenize, tokens_of, chats):
+    pieces, ends = {}, {}
+
+    for prompt, answer in chats * 2:
+        found = TokenText(detokenize, pieces, ends)
+        found.follow(list(tokens_of("x" + prompt)))
+        text = "".join([found.feed([each]) for each in tokens_of(answer)]) + found.end()
+        assert text == answer
+
+
+def test_a_prompt_whose_end_is_known_is_not_detokenized():
+    asked, ends = [], {}
+
+    def counted(tokens):
+        asked.append(list(tokens))
+        return detokenize(tokens)
+
+    for prompt in (b"one a", b"two a", b"three b", b"four b"):
+        TokenText(counted, {}, ends).follow(prompt)
+
+    assert asked == [list(b"a"), list(b"b")]
 
 
 def test_a_prompt_may_have_bytes_that_are_no_text():

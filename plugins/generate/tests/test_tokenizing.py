@@ -5,24 +5,13 @@ import contextlib
 import threading
 
 import pytest
-from backend_testing.letters import Letters, LettersModel, letters
+from backend_testing.letters import Letters, LettersModel
 from core_generate import engine_backend, tokenizing
 from core_generate.tokenizing import Tokenizer, tokenizer_of
 
 from core.errors import CoreError, Kind
 
 pytest_plugins = ["core_testing.plugin"]
-
-
-@pytest.fixture
-def serve(model_repository, serve_repository):
-    """A function (config, backend) that adds the model m to a repository and serves it."""
-
-    def start(config="", backend=letters):
-        model_repository.add("m", config)
-        return serve_repository(backend)
-
-    return start
 
 
 def of(served, name="m", version=1):

@@ -166,7 +166,7 @@ PARTS = [
 
 
 @EITHER
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(parts=st.lists(st.sampled_from(PARTS), max_size=14), cuts=CUTS)
 @example(
     parts=['{"name": "add"', ", ", '"arguments": {', "}}", '{"name": "add"', "}", "é"], cuts=[]

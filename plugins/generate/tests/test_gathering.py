@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from backend_llamacpp.gathering import QUIET_TURNS, Gathering
+from core_generate.gathering import QUIET_TURNS, Gathering
 
 pytestmark = pytest.mark.asyncio
 
@@ -16,7 +16,7 @@ def passed():
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    monkeypatch.setattr("backend_llamacpp.gathering.MOST_S", 60.0)
+    monkeypatch.setattr("core_generate.gathering.MOST_S", 60.0)
 
 
 async def turns(number):
@@ -57,7 +57,7 @@ async def test_an_engine_that_works_gets_items_at_once(passed):
 
 
 async def test_nothing_is_held_for_long(passed, monkeypatch):
-    monkeypatch.setattr("backend_llamacpp.gathering.MOST_S", 0.0)
+    monkeypatch.setattr("core_generate.gathering.MOST_S", 0.0)
     gathering = Gathering(passed.append)
     gathering.add("a", idle=True)
     gathering.add("b", idle=False)

@@ -1,7 +1,7 @@
 """Gathering: requests that reach an idle engine together begin together.
 
-llama.cpp computes the prompts that it has. One that comes a moment later waits until these are computed, and
-its text then ends later than those of the others.
+generate ─► [Gathering] ─► engine. An engine computes the prompts that it has. One that comes a moment later
+waits until these are computed, and its text then ends later than those of the others.
 """
 
 from __future__ import annotations
