@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from core_generate import EngineInstance
 from core_generate.instance import Outputs
-from core_generate.reading import element, missing, texts
+from core_generate.reading import element, missing
 
 from core.config import ModelConfig
 from core.dtypes import BYTES, FP32, INT32
@@ -44,7 +44,8 @@ class ClassInstance(EngineInstance):
     def _classify_texts(self, request: InferenceRequest) -> Outputs:
         engine: ScoringEngine = self.model.engine  # type: ignore[assignment]
         count = _top_k(request.inputs)
-        return _outputs(engine.labels, engine.classify(texts(request.inputs, "text_input")), count)
+        found = engine.classify(self._texts(request, "text_input"))
+        return _outputs(engine.labels, found, count)
 
     def _classify_images(self, request: InferenceRequest) -> Outputs:
         engine: ImageEngine = self.model.engine  # type: ignore[assignment]

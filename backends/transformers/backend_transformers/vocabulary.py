@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+_MOST_AT_ONCE = 4096  # characters that are tokenized while the GIL is held, in some milliseconds
 _ANCHOR = "a"  # a text whose last token keeps the space that begins the next one
 
 
@@ -36,7 +37,7 @@ class Vocabulary:
         """
         if special and self.bos and text.startswith(self.bos):
             special = False
-        found: list[int] = self._tokens.encode(text, add_special_tokens=special).ids
+        found: list[int] = self._encoding(text, None, special).ids
         return found
 
     def prompt(self, text: str) -> list[int]:
@@ -49,8 +50,15 @@ class Vocabulary:
 
         The type is 1 for tokens of the second text, else 0.
         """
-        found = self._tokens.encode(text, second)
+        found = self._encoding(text, second)
         return found.ids, found.type_ids
+
+    def _encoding(self, text: str, second: str | None, special: bool = True) -> Any:
+        if len(text) + len(second or "") <= _MOST_AT_ONCE:
+            return self._tokens.encode(text, second, add_special_tokens=special)
+        # The library releases the GIL for batches only: the server goes on meanwhile.
+        batch = [text if second is None else (text, second)]
+        return self._tokens.encode_batch(batch, add_special_tokens=special)[0]
 
     def detokenize(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, with that of special tokens."""

