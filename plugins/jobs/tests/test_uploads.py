@@ -73,15 +73,27 @@ def test_lines_of_a_batch_take_no_more_memory_than_is_counted():
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 1 << 20])
-@pytest.mark.parametrize("data", [b"", b"\n", b"\n\na\n\n\nb\n", b"a\nb", b"\nab\n\ncd\n\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"\n", b"\n\na\n\n\nb\n", b"a\nb", b"\nab\n\ncd\n\n"),
+        *(b"\r\n", b"a\r\n\r\nb c\r\n \t\r\n", b" \v\f\n  d\n ", b" a \n  \n\r b"),
+    ],
+)
 def test_empty_lines_take_no_memory(monkeypatch, data, piece):
     monkeypatch.setattr(uploads, "_PIECE", piece)
-    filled = [each for each in data.split(b"\n") if each]
+    filled = [each for each in data.split(b"\n") if each.strip()]
 
     found = uploads.count_filled_lines(memoryview(data))
     assert found == len(filled)
     assert type(found) is int  # the server's account of memory goes into JSON
     assert held_by_lines(data) == len(filled) * held_by_lines(b"a")
+
+
+def test_blank_lines_of_a_file_count_as_no_requests():
+    data = b'{"data":[1]}\r\n' + b"\r\n" * 1_100_000
+
+    assert _held([Upload("a.jsonl", memoryview(data))], NUMBERS, 1) < 1 << 20
 
 
 def test_rows_are_refused_before_a_request_is_made_of_them():

@@ -39,6 +39,7 @@ from core_jobs.offline.item import Request
 
 NPY, NPZ, TEXT, JSON_LINES, AS_IT_IS = ".npy", ".npz", ".txt", ".jsonl", ""
 _PIECE = 1 << 20  # bytes in which line ends are counted at a time
+_BLANKS = b" \t\r\v\f"  # as those of bytes.strip, without the end of a line
 _CHOSEN_BY = "the field 'input_name' of the form"
 
 
@@ -126,10 +127,10 @@ def count_lines(data: memoryview) -> int:
 
 
 def count_filled_lines(data: memoryview) -> int:
-    """Return the number of lines with at least one byte before their end. Thread-safe."""
+    """Return the number of lines that do not only have blanks. Thread-safe."""
     found, before = 0, b"\n"
     for at in range(0, data.nbytes, _PIECE):
-        piece = before + data[at : at + _PIECE]
+        piece = before + bytes(data[at : at + _PIECE]).translate(None, _BLANKS)
         is_end = np.frombuffer(piece, np.uint8) == ord("\n")
         found += int(np.count_nonzero(is_end[:-1] & ~is_end[1:]))
         before = piece[-1:]
