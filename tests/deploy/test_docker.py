@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import stat
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from core.options import parse
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "docker" / "Dockerfile"
+KSERVE = ROOT / "examples" / "kserve" / "Dockerfile"  # of a transformer and an explainer
 DEFAULTS = {flag.name: flag.default for flag in plugins.flags().rows}
 TRITONS = [  # of kserve-tritonserver, behind the name of the program
     *("--model-store=/mnt/models", "--grpc-port=9000", "--http-port=8080"),
@@ -21,18 +23,18 @@ TRITONS = [  # of kserve-tritonserver, behind the name of the program
 COMPILERS = {"g++", "gcc", "build-essential", "cmake", "ninja-build", "libnghttp2-dev"}
 
 
-def instructions():
+def instructions(file=FILE):
     """(word, rest) of each instruction; lines that go on are joined."""
-    lines = [line for line in FILE.read_text().splitlines() if not line.lstrip().startswith("#")]
+    lines = [line for line in file.read_text().splitlines() if not line.lstrip().startswith("#")]
     text = re.sub(r"\\\n", " ", "\n".join(lines))
     pairs = [line.partition(" ") for line in text.splitlines() if line]
     return [(word, rest.strip()) for word, _, rest in pairs]
 
 
-def stages():
+def stages(file=FILE):
     """The instructions of each stage, its FROM first."""
     found = []
-    for each in instructions():
+    for each in instructions(file):
         if each[0] == "FROM":
             found.append([])
         if found:
@@ -40,9 +42,9 @@ def stages():
     return found
 
 
-def last(word):
+def last(word, file=FILE):
     """Return the arguments of an instruction in the last stage, from its last line."""
-    return [rest for each, rest in stages()[-1] if each == word][-1]
+    return [rest for each, rest in stages(file)[-1] if each == word][-1]
 
 
 def test_every_instruction_is_known():
@@ -74,6 +76,24 @@ def test_it_runs_as_a_user_other_than_root():
     user, group = last("USER").split(":")
 
     assert int(user) > 0 and int(group) > 0
+
+
+@pytest.mark.parametrize("file", [FILE, KSERVE], ids=["core", "kserve"])
+def test_any_user_of_any_group_may_write_to_its_home(file, tmp_path):
+    """The steps run here, with a useradd that makes the folder as the strictest one does."""
+    home = dict(each.partition("=")[::2] for each in last("ENV", file).split())["HOME"]
+    assert home == last("WORKDIR", file)
+    (step,) = [rest for word, rest in stages(file)[-1] if word == "RUN" and "useradd" in rest]
+    made = tmp_path / "home"
+    commands = [each for each in step.replace(home, str(made)).split(" && ") if str(made) in each]
+    useradd = tmp_path / "useradd"
+    useradd.write_text(f"#!/bin/sh\nmkdir -m 700 {made}\n")
+    useradd.chmod(0o755)
+
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["sh", "-ec", "\n".join(commands)], env=environment, check=True)
+
+    assert stat.S_IMODE(made.stat().st_mode) == 0o1777  # as that of /tmp
 
 
 def test_its_ports_are_the_defaults_of_the_options():

@@ -86,6 +86,7 @@ def test_the_server_takes_the_arguments_and_is_asked_at_its_ports(name):
 def test_the_container_has_no_rights(name):
     found = container(name)["securityContext"]
 
+    assert "runAsUser" not in found  # OpenShift refuses a user that it has not chosen
     assert found["runAsNonRoot"] is True and found["allowPrivilegeEscalation"] is False
     assert found["capabilities"] == {"drop": ["ALL"]}
 
