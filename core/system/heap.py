@@ -4,7 +4,7 @@ process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount
 in pieces and frees it again. By default glibc returns the free end of its heap to the system from 128 KB on,
 so the next batch costs a fault for each page. glibc learns (mallopt(3), M_MMAP_THRESHOLD) from larger blocks
 only. One block in use at the end of the heap keeps all free memory below it: a Trimmer returns that
-(malloc_trim(3)) when much was freed.
+(malloc_trim(3)) when much was freed. It leaves the free ends of further heaps: there are few of these.
 """
 
 from __future__ import annotations
@@ -15,28 +15,33 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from core.system.platform import cores
+
 LARGEST = 32 << 20  # bytes; glibc takes larger blocks from the system, and returns them once freed
 KEPT = 64 << 20  # bytes that may be free at the end of the heap
 WORTH_A_TRIM = 64 << 20  # bytes that requests and answers must have freed before a Trimmer acts
 TRIM_DELAY_S = 2.0  # from then until it does: freed memory may be needed again, or more be freed
 LOOK_S = 5.0  # between two checks of a FreeMemoryWatch
 
-_SETTINGS = (  # the number in malloc.h, the variable of other processes, the value
-    (-3, "MALLOC_MMAP_THRESHOLD_", LARGEST),
-    (-1, "MALLOC_TRIM_THRESHOLD_", KEPT),
+_SETTINGS = (  # groups of: the number in malloc.h, the variable of other processes, the value
+    ((-3, "MALLOC_MMAP_THRESHOLD_", LARGEST), (-1, "MALLOC_TRIM_THRESHOLD_", KEPT)),
+    ((-8, "MALLOC_ARENA_MAX", max(2, len(cores()))),),  # heaps, each with up to KEPT
 )
 
 
 def keep() -> None:
     """Keep freed memory, in this process and in those that it starts.
 
-    Do nothing if one of _SETTINGS' variables is set, if GLIBC_TUNABLES sets malloc, or without glibc.
+    A group of _SETTINGS stays as it is if the environment has one of its variables. Nothing changes if
+    GLIBC_TUNABLES sets malloc, or without glibc.
     """
-    chosen = any(name in os.environ for _, name, _ in _SETTINGS)
-    if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
+    mallopt = _glibc("mallopt")
+    if mallopt is None or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
-    if (mallopt := _glibc("mallopt")) is not None:
-        for number, name, value in _SETTINGS:
+    for group in _SETTINGS:
+        if any(name in os.environ for _, name, _ in group):
+            continue
+        for number, name, value in group:
             mallopt(number, value)
             os.environ[name] = str(value)
 
@@ -125,13 +130,8 @@ class FreeMemoryWatch:
 class _MallInfo(ctypes.Structure):
     """struct mallinfo2 of malloc.h; fordblks: freed bytes in all arenas."""
 
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    ]
+    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]
 
 
 def _free_bytes() -> Callable[[], int] | None:

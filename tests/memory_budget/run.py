@@ -76,12 +76,13 @@ def soak(
         _await_ready(server)
         post(server, "/v2/models/pinned/infer", BODY)  # loads the library of ONNX Runtime, too
         sampler = Sampler(server.pid, sizes["pinned"])
-        sampler.start()
         steady = Steady(server.ports.http, "pinned", first_of("pinned", models))
         if apart:
             os.sched_setaffinity(steady.pid, {first})
-            # A load on the same processor may hold the server's lock: do not interrupt it.
+            # A load on the same processor may hold the server's lock: no thread of this program interrupts
+            # it. Threads inherit this value when they start.
             os.nice(19)
+        sampler.start()
         moments = [_after(WARM_S), _after(quiet)]
         clients = Clients(
             server.ports.http,

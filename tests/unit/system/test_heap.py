@@ -84,6 +84,32 @@ def test_configured_malloc_settings_are_kept(chosen):
     assert int(printed(KEEP + BATCHES, **chosen)) > 20_000
 
 
+# A thread of each arena holds a block while it frees 32 MB above it; at the end all are trimmed.
+THREADS = """
+import threading
+from core.system import heap
+hold = threading.Barrier(40)
+def work():
+    pieces = [bytes(100_000) for _ in range(320)]
+    pieces[1:] = []
+    hold.wait()
+threads = [threading.Thread(target=work) for _ in range(40)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+heap.system_trim()()
+print(int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20)
+"""
+
+
+def test_threads_share_a_few_heaps_whose_free_ends_are_kept():
+    few = "from core.system import platform\nplatform.cores = lambda: {0, 1}\n" + KEEP
+
+    assert int(printed(few + THREADS)) < 200
+    assert int(printed(few + THREADS, MALLOC_ARENA_MAX="16")) > 250  # a chosen number counts
+
+
 def test_another_c_library_is_no_error(monkeypatch):
     from core.system import heap
 
