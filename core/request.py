@@ -214,7 +214,7 @@ class InferenceRequest:
         self.paused = not self._over
 
     def resume(self) -> None:
-        """Clear `paused`; call the listeners of `when_free`, unless the parent is paused. Event loop only."""
+        """Clear `paused`, whoever set it; call listeners, unless the parent is paused. Event loop only."""
         self.paused = False
         waiting, self._when_free = self._when_free, None
         if waiting is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from flow.ensembles import opener
 
 import core
 from core import config as configuration
@@ -119,6 +120,12 @@ def serve():
         return chain
 
     return open_model
+
+
+@pytest.fixture
+def ensemble(serve):
+    """Open an ensemble: `await ensemble(steps, …)`; see flow.ensembles."""
+    return opener(serve)
 
 
 @pytest.fixture

@@ -115,8 +115,8 @@ class ThreadRunner(InstanceRunner):
         self._thread = threading.Thread(target=self._serve, name=instance.name, daemon=True)
 
     async def open(self) -> None:
-        self._thread.start()
         try:
+            await self._loop.run_in_executor(None, self._thread.start)  # waits for the thread
             await self._call(self._open)
         except BaseException:
             self._queue.put(None)
@@ -175,11 +175,11 @@ class InlineRunner(InstanceRunner):
             self._close_failed()
 
     async def _call(self, function: Callable[[], None]) -> None:
-        # A new thread and no thread pool: open may take minutes and wait for other models that open, so a
-        # pool of any size could block.
+        # A new thread: open may take minutes and wait for other models that open. Any pool could block.
         future: asyncio.Future[None] = self._loop.create_future()
         call = _ThreadCall(function, future, self._loop)
-        threading.Thread(target=call, name=self.instance.name, daemon=True).start()
+        thread = threading.Thread(target=call, name=self.instance.name, daemon=True)
+        await self._loop.run_in_executor(None, thread.start)
         await future
 
 

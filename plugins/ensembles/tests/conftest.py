@@ -23,8 +23,17 @@ from core.request import InferenceRequest
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
 
-VIRTUAL = ("test_conditions.py", "test_loops.py", "test_simulation.py")
+VIRTUAL = (
+    "test_conditions.py",
+    "test_loops.py",
+    "test_loops_of_requests.py",
+    "test_loops_refused.py",
+    "test_loops_skipped.py",
+    "test_simulation.py",
+)
 STEP_S = 0.010
+X_Z = "x FP32[-1] -> z FP32[-1]"
+HALVE = "halve x=x -> y=z"
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -66,6 +75,21 @@ def ensemble(signature, *steps, batch=0, most=0, **parameters):
         value = value.replace("'", "\\'")
         text += f"parameters {{ key: \"{name}\" value {{ string_value: '{value}' }} }}\n"
     return text
+
+
+def halving(**more):
+    """Halve x until it is at most 1."""
+    return ensemble(
+        X_Z,
+        HALVE,
+        **{
+            "loop0_steps": "0",
+            "loop0_while": "max(z) > 1",
+            "loop0_max_turns": "10",
+            "loop0_carry": "z -> x",
+            **more,
+        },
+    )
 
 
 def parsed(text):

@@ -336,7 +336,6 @@ VALUES = st.lists(st.integers(-8, 8), min_size=LENGTH, max_size=LENGTH)
 # Without shrinking, which takes minutes: the notes of a failure have the text of the ensemble.
 @settings(
     max_examples=int(os.environ.get("CORE_ENSEMBLE_EXAMPLES", "60")),
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from core_fairness.fair_queue import FairQueue
 from core_fairness.settings import Fairness
+from flow.conftest import AtOnce
 
 import core
 from core import config as configuration
@@ -141,6 +142,7 @@ def virtual():
 
     def run(test):
         loop = VirtualLoop()
+        loop.set_default_executor(AtOnce())  # virtual time does not wait for threads
 
         async def all_of_it():
             opened = []

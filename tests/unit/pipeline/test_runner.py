@@ -314,6 +314,23 @@ async def test_a_failing_open_leaves_no_thread():
     assert not left
 
 
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_cancelled_open_leaves_no_thread(turns):
+    """The event loop does not wait for the start of the thread: a load may be cancelled before it."""
+    opening = asyncio.ensure_future(open_model(Placed))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+    opening.cancel()
+    await asyncio.wait([opening])
+
+    for _ in range(1000):
+        if not any(each.name == "m_0" for each in threading.enumerate()):
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("the thread of the instance waits for work")
+
+
 async def test_many_requests_over_several_threads_get_their_own_answers():
     _, chain = await open_model(
         Placed, "dynamic_batching { } instance_group [ { count: 2 kind: KIND_CPU } ]"
