@@ -1,26 +1,13 @@
-"""Model repository control: explicit, poll, none; index, load, unload."""
+"""Model repository control in explicit mode: index, load, unload."""
 
-import base64
-import json
-import shutil
 import threading
-import time
 
-import numpy as np
 import pytest
 from conformance.catalog import FAIL_SYNTAX
 from conformance.model import Model
-from conformance.protocol import data_of, grpc_input, refused, tensor, texts, wait_until
-from conformance.server import StartError
+from conformance.protocol import refused, tensor, wait_until
+from conformance.repository_control import EXPLICIT, double, index, load, state, unload
 from tritonclient.utils import InferenceServerException
-
-EXPLICIT = "--model-control-mode=explicit"
-PLAIN_CONFIG = {
-    "backend": "python",
-    "max_batch_size": 0,
-    "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [-1]}],
-    "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [-1]}],
-}
 
 
 @pytest.fixture(scope="module")
@@ -48,33 +35,6 @@ def fresh(explicit):
     unload(explicit, "plain")
     yield explicit
     unload(explicit, "plain")
-
-
-def load(server, name, body=None):
-    return server.post(f"/v2/repository/models/{name}/load", body)
-
-
-def unload(server, name, body=None):
-    response = server.post(f"/v2/repository/models/{name}/unload", body)
-    wait_until(lambda: state(server, name) != "UNLOADING")
-    return response
-
-
-def index(server, body=None):
-    response = server.post("/v2/repository/index", body)
-    assert response.status == 200
-    return response.json
-
-
-def state(server, name, version=None):
-    for entry in index(server):
-        if entry["name"] == name and version in (None, entry.get("version")):
-            return entry.get("state")
-    return None
-
-
-def double(server, value=3):
-    return data_of(server.infer("plain", {"inputs": [tensor("INPUT0", [value])]}))
 
 
 def test_explicit_mode_loads_only_the_named_models(explicit):
@@ -170,103 +130,6 @@ def test_load_takes_a_changed_file(fresh):
         file.write_text(text)
 
 
-def test_load_with_a_config_in_place_of_the_file(fresh):
-    config = {**PLAIN_CONFIG, "parameters": {"colour": {"string_value": "blue"}}}
-    response = load(fresh, "plain", {"parameters": {"config": json.dumps(config)}})
-    assert response.status == 200, response.body
-    assert fresh.get("/v2/models/plain/config").json["parameters"] == {
-        "colour": {"string_value": "blue"}
-    }
-    load(fresh, "plain")
-    assert fresh.get("/v2/models/plain/config").json["parameters"] == {
-        "colour": {"string_value": "green"}
-    }
-
-
-def test_config_in_place_of_the_file_can_change_the_batch_size(fresh):
-    config = {**PLAIN_CONFIG, "max_batch_size": 4}
-    load(fresh, "plain", {"parameters": {"config": json.dumps(config)}})
-    assert fresh.get("/v2/models/plain").json["inputs"][0]["shape"] == [-1, -1]
-
-
-def test_load_with_a_config_that_is_no_json_is_refused(fresh):
-    refused(load(fresh, "plain", {"parameters": {"config": "{"}}))
-    assert not fresh.ready("plain")
-
-
-def test_failed_reload_keeps_the_loaded_model(fresh):
-    load(fresh, "plain")
-    refused(load(fresh, "plain", {"parameters": {"config": "{"}}))
-    assert double(fresh) == [6]
-
-
-def test_load_with_files_makes_a_model_of_them(explicit):
-    code = (explicit.repository / "plain" / "1" / "model.py").read_text().replace("* 2", "* 7")
-    response = load(
-        explicit,
-        "from_files",
-        {
-            "parameters": {
-                "config": json.dumps(PLAIN_CONFIG),
-                "file:1/model.py": base64.b64encode(code.encode()).decode(),
-            }
-        },
-    )
-    assert response.status == 200, response.body
-    answer = explicit.infer("from_files", {"inputs": [tensor("INPUT0", [2])]})
-    assert data_of(answer) == [14]
-    unload(explicit, "from_files")
-
-
-def test_load_with_files_needs_a_config(explicit):
-    refused(
-        load(
-            explicit,
-            "from_files",
-            {"parameters": {"file:1/model.py": base64.b64encode(b"x = 1").decode()}},
-        )
-    )
-
-
-def test_load_with_files_in_several_versions(explicit):
-    code = (explicit.repository / "versioned_all" / "1" / "model.py").read_text()
-    encoded = base64.b64encode(code.encode()).decode()
-    config = {**PLAIN_CONFIG, "version_policy": {"all": {}}}
-    for kind in ("input", "output"):
-        config[kind] = [{**PLAIN_CONFIG[kind][0], "data_type": "TYPE_INT32"}]
-    response = load(
-        explicit,
-        "files_with_versions",
-        {
-            "parameters": {
-                "config": json.dumps(config),
-                "file:4/model.py": encoded,
-                "file:6/model.py": encoded,
-            }
-        },
-    )
-    assert response.status == 200, response.body
-    assert explicit.get("/v2/models/files_with_versions").json["versions"] == ["4", "6"]
-    unload(explicit, "files_with_versions")
-
-
-def test_client_library_loads_with_config_and_files(explicit):
-    client = explicit.grpc_client()
-    code = (explicit.repository / "plain" / "1" / "model.py").read_text()
-    client.load_model(
-        "over_grpc", config=json.dumps(PLAIN_CONFIG), files={"file:1/model.py": code.encode()}
-    )
-    assert client.is_model_ready("over_grpc")
-    result = client.infer("over_grpc", [grpc_input("INPUT0", np.array([4], np.float32))])
-    assert result.as_numpy("OUTPUT0").tolist() == [8]
-    client.unload_model("over_grpc")
-    assert wait_until(lambda: not client.is_model_ready("over_grpc"))
-
-
-def test_unknown_load_parameter_is_refused(fresh):
-    refused(load(fresh, "plain", {"parameters": {"nothing": "x"}}))
-
-
 def test_loading_an_ensemble_loads_its_steps(explicit):
     assert load(explicit, "ensemble_linear").status == 200
     assert explicit.ready("ensemble_linear") and explicit.ready("identity_fp32")
@@ -324,21 +187,6 @@ def test_model_path_outside_the_repository_is_refused(explicit):
         explicit.grpc_client().load_model("../plain")
 
 
-def test_file_outside_the_model_is_refused(explicit, tmp_path):
-    response = load(
-        explicit,
-        "escaping",
-        {
-            "parameters": {
-                "config": json.dumps(PLAIN_CONFIG),
-                "file:../escaped.txt": base64.b64encode(b"out").decode(),
-            }
-        },
-    )
-    assert response.status >= 400
-    assert not (explicit.repository.parent / "escaped.txt").exists()
-
-
 def test_reload_of_a_model_in_use_answers_every_request(fresh):
     load(fresh, "plain")
     stop, failed = threading.Event(), []
@@ -358,94 +206,6 @@ def test_reload_of_a_model_in_use_answers_every_request(fresh):
     for thread in threads:
         thread.join()
     assert not failed
-
-
-def test_none_mode_refuses_load_and_unload_with_503(basic):
-    refused(load(basic, "plain"), 503)
-    refused(basic.post("/v2/repository/models/plain/unload"), 503)
-    assert basic.ready("plain")
-
-
-def test_none_mode_lists_every_version_in_the_index(basic):
-    versions = [entry["version"] for entry in index(basic) if entry["name"] == "versioned_all"]
-    assert sorted(versions) == ["1", "2", "3"]
-
-
-@pytest.fixture(scope="module")
-def polled(launch):
-    return launch(["plain"], "--model-control-mode=poll", "--repository-poll-secs=1")
-
-
-def settle():
-    """Let some polls pass: a file that vanishes while its model loads is another case."""
-    time.sleep(4)
-
-
-def test_polling_finds_new_changed_and_removed_models(polled):
-    assert polled.ready("plain")
-    polled.add_model("add_sub")
-    assert wait_until(lambda: polled.ready("add_sub"))
-    settle()
-    file = polled.repository / "plain" / "1" / "model.py"
-    file.write_text(file.read_text().replace("* 2", "* 9"))
-    assert wait_until(lambda: double(polled) == [27])
-    settle()
-    polled.remove_model("add_sub")
-    assert wait_until(lambda: not polled.ready("add_sub"))
-
-
-def test_polling_finds_a_new_version(polled):
-    settle()
-    shutil.copytree(polled.repository / "plain" / "1", polled.repository / "plain" / "2")
-    assert wait_until(lambda: polled.ready("plain", 2))
-    assert wait_until(lambda: not polled.ready("plain", 1))
-
-
-def test_poll_mode_refuses_load_and_unload(polled):
-    refused(load(polled, "plain"), 503)
-
-
-def test_server_exits_when_a_model_fails_at_the_start(launch_once):
-    with pytest.raises(StartError) as error:
-        launch_once(["plain", "fail_init"])
-    assert error.value.returncode not in (0, None)
-
-
-def test_server_goes_on_when_it_is_told_not_to_exit_on_error(launch_once):
-    server = launch_once(["plain", "fail_init"], "--exit-on-error=false", wait="live")
-    assert wait_until(lambda: server.ready("plain"))
-    assert not server.ready("fail_init")
-    assert server.get("/v2/health/ready").status == 400
-    assert double(server) == [6]
-
-
-def test_server_is_ready_without_strict_readiness_when_a_model_failed(launch_once):
-    server = launch_once(
-        ["plain", "fail_init"], "--exit-on-error=false", "--strict-readiness=false"
-    )
-    assert not server.ready("fail_init")
-
-
-def test_all_models_can_be_loaded_at_the_start_of_explicit_mode(launch_once):
-    server = launch_once(["plain", "add_sub"], EXPLICIT, "--load-model=*")
-    assert server.ready("plain") and server.ready("add_sub")
-
-
-def test_named_model_that_is_absent_ends_the_start(launch_once):
-    with pytest.raises(StartError):
-        launch_once(["plain"], EXPLICIT, "--load-model=absent")
-
-
-def test_empty_repository_is_allowed(launch_once):
-    server = launch_once([])
-    assert index(server) == []
-
-
-def test_failing_model_answers_nothing_and_others_do(launch_once):
-    server = launch_once(["faulty", FAIL_SYNTAX], "--exit-on-error=false", wait="live")
-    assert wait_until(lambda: server.ready("faulty"))
-    result = server.grpc_client().infer("faulty", [grpc_input("MODE", texts("ok"), "BYTES")])
-    assert result.as_numpy("OUTPUT0").tolist() == [b"ok"]
 
 
 @pytest.mark.parametrize(

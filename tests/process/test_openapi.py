@@ -24,7 +24,6 @@ def server(launch_for_all):
 @schema.parametrize()
 @settings(
     max_examples=8,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],

@@ -32,6 +32,7 @@ STEADY, CHANGING = "steady", "changing"
 UNLOADED = (
     "unload",
     "not ready",
+    "not at ready state",
     "no available versions",
     "does not exist",
     "is loading",

@@ -4,7 +4,7 @@ import itertools
 import logging
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core import dtypes
@@ -151,7 +151,6 @@ def allows(dims, shape):
 DIMS = st.lists(st.sampled_from([-1, *SIZES]), max_size=3).map(tuple)
 
 
-@settings(deadline=None)
 @given(DIMS, DIMS, st.booleans())
 @example((), (), True)
 @example((), (1,), False)
@@ -181,7 +180,6 @@ def test_dims_fit_if_a_shape_has_both(file, asked, batches):
     assert text + ", both without the batch" * batches == caught.value.message.partition(", ")[2]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(DIMS, st.sampled_from(list(Tensor.carried))), min_size=1, max_size=3),
     st.lists(st.tuples(DIMS, st.sampled_from(list(Tensor.carried))), min_size=1, max_size=3),

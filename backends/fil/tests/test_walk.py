@@ -136,7 +136,7 @@ ROWS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(MODELS, ROWS)
 def test_any_forest_answers_as_the_reference(forests, model, rows):
     found = forests.walked(forests.compiled(model), rows)
@@ -146,7 +146,7 @@ def test_any_forest_answers_as_the_reference(forests, model, rows):
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(MODELS, ROWS)
 def test_an_answer_does_not_depend_on_the_other_rows(forests, model, rows):
     forest = forests.compiled(model)

@@ -23,7 +23,7 @@ TYPES = [
     TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.INT64,
     TensorProto.UINT8, TensorProto.BOOL, TensorProto.STRING,
 ]  # fmt: skip
-few = settings(deadline=None, max_examples=40)
+few = settings(max_examples=40)
 
 
 def saved(path, inputs, outputs, nodes, **graph):

@@ -70,6 +70,7 @@ def test_any_number_of_rows_gets_the_result_of_torch(serve, network, io):
     model = serve(network, config + io("output", ("y", "FP32", -1)))
     sizes = st.lists(st.integers(1, 8), min_size=1, max_size=5)
 
+    # No deadline: the source distribution has these tests, without the top folder's conftest.py.
     @settings(
         max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )

@@ -83,7 +83,7 @@ def test_objects_that_appear_cross_and_leave_get_the_ids_of_the_reference(track,
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_scene_and_parameters_give_the_ids_of_the_reference(track, tracker, data):
     frames = scene(

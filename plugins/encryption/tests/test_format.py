@@ -6,7 +6,7 @@ import io
 import pytest
 from core_encryption import format as encryption
 from core_encryption.format import MAGIC, decrypt, encrypt, keys_of, new_key
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import CoreError
@@ -65,7 +65,6 @@ def test_an_unencrypted_file_is_refused():
         assert refusal(content) == "it is no file that core encrypt has made"
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_no_byte_can_be_changed(data):
     made = bytearray(encrypted(b"w" * (2 * SIZE + 5)))
@@ -75,7 +74,6 @@ def test_no_byte_can_be_changed(data):
     refusal(bytes(made))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2 * SIZE))
 def test_no_end_can_be_cut_off(count):
     made = encrypted(b"w" * (2 * SIZE))

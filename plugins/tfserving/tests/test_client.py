@@ -15,7 +15,8 @@ pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not 
 pytest.importorskip("backend_tensorflow", reason="backend-tensorflow is not installed")
 
 import tensorflow as tf
-from saved_models import examples_of, version_1_any_shape, version_1_estimator
+from saved_models.modules import examples_of
+from saved_models.version_1 import version_1_any_shape, version_1_estimator
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,

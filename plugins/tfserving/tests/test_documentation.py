@@ -15,7 +15,7 @@ if shutil.which("curl") is None:
     pytest.skip("curl is not installed", allow_module_level=True)
 
 from backend_tensorflow.framework import tf
-from saved_models import half_plus_three, half_plus_two
+from saved_models.version_1 import half_plus_three, half_plus_two
 
 import core
 

@@ -65,7 +65,7 @@ def batches(draw):
     return [features(**row).SerializeToString() for row in rows]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(batches(), st.dictionaries(st.sampled_from(NAMES), INPUTS, min_size=1))
 def test_a_table_of_examples_is_read_as_each_of_them(encoded, inputs):
     signature = signature_of(**inputs)
@@ -86,7 +86,7 @@ GOOD = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.sampled_from(GOOD), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 255))))
 def test_changed_bytes_are_read_as_protobuf_reads_them(good, changes):
     content = bytearray(good)

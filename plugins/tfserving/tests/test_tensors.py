@@ -10,7 +10,7 @@ from frontend_tfserving.rpc.tensors import (
     tensor_of,
 )
 from frontend_tfserving.types import NUMBERS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -43,7 +43,6 @@ def a_tensor(data, dtype):
     return Tensor("x", dtype, array.shape, array=array)
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(NUMERIC))
 def test_every_tensor_comes_back(data, dtype):
     given = a_tensor(data, dtype)
@@ -54,7 +53,6 @@ def test_every_tensor_comes_back(data, dtype):
     assert found.array.tobytes() == given.array.tobytes()
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(NUMERIC))
 def test_clients_find_each_number_in_the_field_of_its_datatype(data, dtype):
     given = a_tensor(data, dtype)
@@ -70,7 +68,6 @@ def test_clients_find_each_number_in_the_field_of_its_datatype(data, dtype):
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary()))
 def test_every_text_comes_back(texts):
     array = np.empty(len(texts), object)
@@ -155,7 +152,6 @@ def test_the_bytes_that_an_input_makes_are_known_before(proto, size):
     assert made_bytes(sent(proto)) == size
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.integers(1, 20))
 def test_varints_are_those_of_protobuf(numbers, block):
     proto = messages.TensorProto(int64_val=numbers)

@@ -7,7 +7,7 @@ import pytest
 from frontend_tfserving.rpc import messages, unpacked, varints
 from frontend_tfserving.rpc.tensors import tensor_of
 from frontend_tfserving.types import NUMBERS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -66,7 +66,6 @@ def pieces(draw):
     return dtype, draw(st.lists(one, max_size=6))
 
 
-@settings(deadline=None)
 @given(pieces(), pieces())
 def test_numbers_have_the_order_in_which_protobuf_reads_them(first, second):
     sent, expected = {}, {}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
@@ -22,7 +22,6 @@ WORDS = some.lists(some.binary(max_size=9), max_size=5).map(
 )
 
 
-@settings(deadline=None)
 @given(some.lists(ANY | WORDS, max_size=4))
 def test_outputs_come_back_as_they_were(outputs):
     found = unpack(pack(outputs))
@@ -32,7 +31,6 @@ def test_outputs_come_back_as_they_were(outputs):
     ]
 
 
-@settings(deadline=None)
 @given(some.lists(ANY | WORDS, max_size=3), some.data())
 def test_bytes_that_are_damaged_are_refused_or_well_formed(outputs, data):
     entry = bytearray(pack(outputs))
@@ -47,7 +45,6 @@ def test_bytes_that_are_damaged_are_refused_or_well_formed(outputs, data):
         assert tensor.array.shape == tensor.shape
 
 
-@settings(deadline=None)
 @given(some.binary(max_size=64))
 def test_an_invalid_entry_is_refused(data):
     with pytest.raises(ValueError):

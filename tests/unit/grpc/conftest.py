@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 from core import dtypes
 from core.config.model_version import parse_version
@@ -26,10 +25,6 @@ from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.stream import StreamService
 from frontends.shared.memory import SharedMemoryRegions
-
-settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
-settings.load_profile("any machine")
-
 
 SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
 

@@ -64,7 +64,6 @@ def test_each_request_gets_its_rows_of_a_batch(serve, player, dtype, columns):
 
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())

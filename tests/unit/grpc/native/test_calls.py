@@ -116,7 +116,6 @@ class TestUnary:
     @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
     @settings(
         max_examples=50,
-        deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
     async def test_texts_of_statuses_survive(self, peer, service, text):
