@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from functools import partial
 
 import pytest
 from backend_python.entry import backend
@@ -150,7 +151,7 @@ class Garbage:
 
 def test_many_threads_may_look_at_the_same_time(request):
     """Python 3.11 raises SystemError for a file that one thread parses while another one does."""
-    request.addfinalizer(lambda interval=sys.getswitchinterval(): sys.setswitchinterval(interval))
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
     sys.setswitchinterval(1e-6)
     calls = "\n".join(f"    x{i} = f(a + {i}, [b, c.d])" for i in range(1000))
     source = f"def f():\n{calls}\nclass TritonPythonModel:{EXECUTE}".encode()
