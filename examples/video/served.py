@@ -93,13 +93,18 @@ def events_of(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
                 yield json.loads(line[6:])
 
 
-def models(folder: Path, **parameters: object) -> Path:
-    """Copy the models of this folder, with parameters of the model `camera`; return the copy."""
+def models(folder: Path, instances: int = 0, **parameters: object) -> Path:
+    """Copy the models of this folder, with parameters of the model `camera`; return the copy.
+
+    instances   of that model, of which each takes one video; 0 for the backend's number
+    """
     copy = folder / "models"
     shutil.copytree(FOLDER / "models", copy)
     with (copy / "camera" / "config.pbtxt").open("a") as file:
         for key, value in parameters.items():
             file.write(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n')
+        if instances:
+            file.write(f"instance_group [ {{ count: {instances} kind: KIND_CPU }} ]\n")
     return copy
 
 
