@@ -37,7 +37,11 @@ class ServerThread:
 
     def __enter__(self: S) -> S:
         self._thread.start()
-        self._server = self._call(self._start())
+        try:
+            self._server = self._call(self._start())
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -50,9 +54,13 @@ class ServerThread:
             self._call(self._server.stop(PATIENCE_S), 2 * PATIENCE_S)
             self._call(self._loop.shutdown_default_executor())
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._end()
+
+    def _end(self) -> None:
+        """End the thread and its event loop: a thread that goes on keeps the process alive."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     async def _start(self) -> InferenceServer:
         backend = self._backend
