@@ -108,6 +108,14 @@ class DeviceStreams:
         """
         return staged if self.place is None else staged.to(self.device, non_blocking=True)
 
+    def room(self, size: int) -> Any:
+        """Return a new tensor uint8[size] on the GPU of the inputs. It belongs to the current stream."""
+        return torch.empty(size, dtype=torch.uint8, device=self.device)
+
+    def send(self, staged: Any, room: Any, begin: int, end: int) -> None:
+        """Start a copy of some bytes of a tensor in `staging` to the same bytes of a tensor in `room`."""
+        room[begin:end].copy_(staged[begin:end], non_blocking=True)
+
     def adopted(self, array: Any) -> Any:
         """Return a torch tensor that uses the memory of an array on a GPU.
 

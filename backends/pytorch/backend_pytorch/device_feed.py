@@ -1,17 +1,20 @@
 """Bring the inputs of a batch to the device of its instance.
 
 batch ─► [DeviceFeed] ─► run.  Inputs on the device are used without a copy. Inputs of another GPU are copied
-from there. Inputs on the host go through pinned memory, with one copy of the host and one of the device.
+from there. Inputs on the host go through pinned memory, with one copy of the host and one of the device; for
+large ones both run at the same time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import torch
 
+from backend_pytorch.pieces import LARGE, Copier
 from backend_pytorch.program import torch_dtype_of
 from core import dtypes
 from core.batch import Batch
@@ -68,6 +71,7 @@ class DeviceFeed:
         self._scalars = scalars
         self._writes = writes
         self._texts = texts
+        self._copier = Copier()
 
     def __call__(self, batch: Batch) -> Fed:
         """Return the inputs of a batch. Starts their copies to the device, and does not wait for them."""
@@ -141,7 +145,18 @@ class DeviceFeed:
         """Gather tensors in new host memory, start the copy to the device, and return the copy."""
         first = tensors[0].shape
         shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
-        staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))
-        gather([tensor.raw for tensor in tensors if tensor.count], staged.numpy())
+        streams, size = self._streams, sum(tensor.byte_size for tensor in tensors)
+        sources = [tensor.raw for tensor in tensors if tensor.count]
+        staged = streams.staging(size)
         fed.held.append(staged)
-        return self._streams.to_device(staged.view(torch_dtype_of(dtype)).reshape(shape))
+        if size < LARGE or streams.place is None:
+            gather(sources, staged.numpy())
+            there = streams.to_device(staged)
+        else:
+            there = streams.room(size)
+            self._copier.copy(sources, staged.numpy(), partial(streams.send, staged, there))
+        return there.view(torch_dtype_of(dtype)).reshape(shape)
+
+    def close(self) -> None:
+        """End the threads of copies."""
+        self._copier.close()

@@ -148,6 +148,7 @@ class DeviceRuns:
         """Complete all batches, and end the threads."""
         self._starting.shutdown()
         self._completing.shutdown()
+        self._feed.close()
         self._settle()
 
 

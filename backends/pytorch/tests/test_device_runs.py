@@ -93,6 +93,17 @@ class TestInputs:
         assert all(np.array_equal(each["y"], X + n + 1) for n, each in enumerate(found))
         assert streams.log[0] == ("copies", "staging of 96") and streams.count("to device") == 1
 
+    def test_a_large_input_reaches_the_gpu_in_pieces(self, model, modules, monkeypatch):
+        monkeypatch.setattr("backend_pytorch.pieces.PIECE", 40)
+        monkeypatch.setattr("backend_pytorch.device_feed.LARGE", 96)
+        served, streams = model(modules.Listed(), BATCHES)
+
+        found = served.together(*({"x": X + n} for n in range(4)))
+
+        assert all(np.array_equal(each["y"], X + n + 1) for n, each in enumerate(found))
+        copies = [("copies", "to device")] * 3
+        assert streams.log[:4] == [("copies", "staging of 96"), *copies]
+
     def test_an_input_on_the_gpu_is_not_copied(self, model, modules):
         served, streams = model(modules.Listed())
         array = streams.fake.array(X)
