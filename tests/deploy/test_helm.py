@@ -134,6 +134,16 @@ def test_the_container_has_no_rights(objects):
     assert found["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_the_cluster_may_choose_the_user():
+    names = ("runAsUser", "runAsGroup", "fsGroup")
+    fixed = pod_of(rendered({}))["securityContext"]
+    free = pod_of(rendered({"user": None}))["securityContext"]
+
+    assert [fixed.get(name) for name in names] == [10001] * 3
+    assert [free.get(name) for name in names] == [None] * 3
+    assert free["runAsNonRoot"] is True
+
+
 def test_every_volume_is_mounted_and_every_mount_has_a_volume(objects):
     pod = pod_of(objects)
     mounts = [each["name"] for each in pod["containers"][0]["volumeMounts"]]

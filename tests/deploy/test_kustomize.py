@@ -237,6 +237,18 @@ def test_no_pod_reaches_the_routers_port_for_operators(tmp_path):
 
 
 @real
+def test_the_cluster_may_choose_the_user(tmp_path):
+    found = combine(tmp_path, ["router", "any-user"])
+
+    pods = [
+        each["spec"]["template"]["spec"]
+        for each in found.values()
+        if "template" in each.get("spec", {})
+    ]
+    assert [set(pod["securityContext"]) for pod in pods] == [{"runAsNonRoot", "seccompProfile"}] * 2
+
+
+@real
 def test_the_pause_before_the_end_is_as_long_with_a_drain_file(tmp_path):
     container = container_of(combine(tmp_path, ["drain"]))
     options = parse(container["args"], plugins.flags())
