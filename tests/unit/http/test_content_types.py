@@ -25,12 +25,16 @@ TIMES = [datetime(2026, 1, 31, 12), datetime(1969, 12, 31, 23, 59, 59, 999999, t
 
 @pytest.fixture(scope="module")
 def codecs():
-    """The codecs of MLServer. Its messages have the names of tritonclient's, so they get another pool."""
+    """The codecs of MLServer. Its messages have the names of tritonclient's, so they get another pool.
+
+    That pool has no others: OpenTelemetry's, which MLServer imports, may already be in the default one.
+    """
+    reason = "MLServer has no wheel for this Python"
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.grpc.trace_exporter", reason=reason)
     found = pytest.MonkeyPatch()
     pool = descriptor_pool.DescriptorPool()
     found.setattr(descriptor_pool, "Default", lambda: pool)
     try:
-        reason = "MLServer has no wheel for this Python"
         return pytest.importorskip("mlserver.codecs", reason=reason)
     finally:
         found.undo()
