@@ -6,6 +6,7 @@ import ssl
 from contextlib import asynccontextmanager
 
 import pytest
+from integration.http.scripted_server import ScriptedServer
 
 import core
 from core.options import Options
@@ -222,6 +223,23 @@ def open_anew(tmp_path_factory, lane, transport):
     return lambda **options: open_site(
         tmp_path_factory.mktemp("site") / "models", **{"lane": lane, **transport, **options}
     )
+
+
+@pytest.fixture
+async def serve(lane):
+    """Start a frontend over a server whose responses the test gives; return that server."""
+    started = []
+
+    async def start(**options):
+        server = ScriptedServer(lane, **options)
+        server.frontend = HttpFrontend(server)
+        await server.frontend.start()
+        started.append(server.frontend)
+        return server
+
+    yield start
+    for frontend in started:
+        await frontend.stop(1)
 
 
 @pytest.fixture(name="document")

@@ -2,66 +2,16 @@
 
 import asyncio
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from integration.http.scripted_server import PATIENCE_S, until
 
-from core import dtypes
-from core.config import InputSpec, Signature
 from core.errors import invalid
-from core.options import Options
-from core.response import InferenceResponse, Reply
-from core.system.account import MemoryAccount
-from core.telemetry.tracing import Tracer
+from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.http.codec import generate as codec
-from frontends.http.extra_routes import HttpRoutes
-from frontends.http.frontend import HttpFrontend
 from frontends.http.services import generate as service
-from frontends.shared.access.caller_names import CallerNames
-from frontends.shared.call_observers import CallObservers
-from frontends.shared.context import FrontendContext
-from frontends.shared.memory import SharedMemoryRegions
-from frontends.shared.watched_files import WatchedFiles
-
-PATIENCE_S = 20
-
-
-class ScriptedServer:
-    """One model `m` with the text `x`; passes the Reply of each request to the test."""
-
-    def __init__(self, lane):
-        self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
-        self.models = self
-        self.endpoints = None  # these tests use streams only
-        self.tracing = Tracer(self.options)
-        self.account = MemoryAccount(1 << 30, 0)
-        self.control = SimpleNamespace(areas={})
-        self.replies = asyncio.Queue()
-        self.control = SimpleNamespace(areas={})
-
-    def shared(self, factory):
-        if factory is HttpRoutes:
-            return HttpRoutes(self)
-        if factory is FrontendContext:
-            observers = CallObservers()
-            return SimpleNamespace(
-                policy=None,
-                access_log=None,
-                names=CallerNames(),
-                files=WatchedFiles(0),
-                observers=observers,
-            )
-        return SimpleNamespace(regions=SharedMemoryRegions(False))
-
-    def signature(self, name, version=-1):
-        return Signature("m", 1, {"x": InputSpec("x", dtypes.BYTES, (1,))}, {}, 0, True)
-
-    def infer(self, request):
-        reply = Reply(request)
-        self.replies.put_nowait(reply)
-        return reply
 
 
 class Client:
@@ -79,7 +29,7 @@ class Client:
             f"POST /v2/models/m/generate_stream HTTP/{version}\r\nHost: x\r\n{headers}"
             f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
         )
-        return await asyncio.wait_for(self.server.replies.get(), PATIENCE_S)
+        return await self.server.reply()
 
     async def head(self):
         """Status and headers of the answer."""
@@ -114,25 +64,14 @@ def number(chunk):
     return json.loads(chunk[6:])["number"]
 
 
-async def until(condition):
-    async def wait():
-        while not condition():
-            await asyncio.sleep(0.01)
-
-    await asyncio.wait_for(wait(), PATIENCE_S)
-
-
 @pytest.fixture
-async def server(lane):
-    return ScriptedServer(lane)
+async def server(serve):
+    return await serve()
 
 
 @pytest.fixture
 async def frontend(server):
-    found = HttpFrontend(server)
-    await found.start()
-    yield found
-    await found.stop(1)
+    return server.frontend
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ import asyncio
 import json
 
 import aiohttp
+from integration.http.scripted_server import MOST_BYTES, PATIENCE_S, until
 
 from frontends.http import websocket
 
-from .conftest import MOST_BYTES, PATIENCE_S, answer, ended, received, until
+from .conftest import answer, ended, received
 
 
 async def test_a_message_that_is_too_large_ends_the_connection(serve, connect):

@@ -6,11 +6,12 @@ import struct
 
 import aiohttp
 import pytest
+from integration.http.scripted_server import PATIENCE_S, until
 
 from frontends.http import websocket
 from frontends.http.incoming_messages import IncomingMessages
 
-from .conftest import PATIENCE_S, received, until
+from .conftest import received
 
 
 class RawClient:

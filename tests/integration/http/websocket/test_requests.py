@@ -1,11 +1,12 @@
 """Requests of a WebSocket: their answers, errors and deadlines, and how many run at a time."""
 
 import pytest
+from integration.http.scripted_server import until
 
 from core.errors import invalid
 from frontends.http.websocket import MOST_REQUESTS
 
-from .conftest import answer, received, until
+from .conftest import answer, received
 
 
 @pytest.mark.parametrize("version", ["", "/versions/1"])
