@@ -3,18 +3,20 @@
 import asyncio
 import json
 import math
+import threading
 import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from core_capture.records.reader import FIRST_LINE, CaptureReader
-from core_capture.records.record import Record, RecordedMessage, encode
+from core_capture.records.record import Damaged, Record, RecordedMessage, encode
 from core_capture.replay.compare import Comparison
 from core_capture.replay.http_sender import HttpSender
 from core_capture.replay.outcome import Outcome
 from core_capture.replay.pace import Pace
 from core_capture.replay.run import Replay
+from core_capture.tensors.message import Unreadable
 from flow.conftest import VirtualTimeLoop
 
 from .conftest import counts, message
@@ -265,8 +267,8 @@ def test_the_order_is_kept_at_any_pace():
     assert played(1, records, 0.1, ordered=True) == [0, 2, 4]
 
 
-async def test_requests_that_overlap_reach_the_server_in_their_order(monkeypatch):
-    """Of sequences that wait for a slot, the first one gets it; in another order they may wait for ever."""
+async def replayed_in_order(monkeypatch, read, count):
+    """Replay records that overlap in their order; return the numbers that arrived, and the results."""
     arrived = []
 
     async def answer(reader, writer):
@@ -275,23 +277,53 @@ async def test_requests_that_overlap_reach_the_server_in_their_order(monkeypatch
         await asyncio.sleep(0.2)  # so that all overlap
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    def read(place):
-        time.sleep(0.02 * (9 - place))  # the first one is read last
-        return records[place]
-
     records = [
-        Record(place, "http", f"GET /{place} HTTP/1.1\r\n", duration_ns=1000) for place in range(9)
+        Record(place, "http", f"GET /{place} HTTP/1.1\r\n", duration_ns=1000)
+        for place in range(count)
     ]
-    monkeypatch.setattr(CaptureReader, "read", read)
+    monkeypatch.setattr(CaptureReader, "read", lambda place: read(place) or records[place])
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         sender = HttpSender(f"127.0.0.1:{port}", {}, 20)
         plan = SimpleNamespace(items=list(enumerate(records)))
         results = await Replay(plan, {"http": sender}, None, Pace(1, True)).run()
         await sender.close()
+    return arrived, results
+
+
+async def test_requests_that_overlap_reach_the_server_in_their_order(monkeypatch):
+    """Of sequences that wait for a slot, the first one gets it; in another order they may wait for ever."""
+
+    def read(place):
+        time.sleep(0.02 * (9 - place))  # the first one is read last
+
+    arrived, results = await replayed_in_order(monkeypatch, read, 9)
 
     assert arrived == list(range(9))
     assert results.counts == {"uncompared": 9}
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"),
+    [(Damaged("not there any more"), "unanswered"), (Unreadable("it has no form"), "unsent")],
+)
+async def test_a_record_that_cannot_be_sent_does_not_let_the_next_one_go_early(
+    monkeypatch, error, counted
+):
+    failed = threading.Event()
+
+    def read(place):
+        if place == 1:
+            failed.set()
+            raise error
+        if place == 0:
+            assert failed.wait(20)
+            time.sleep(0.2)  # in which the third one would be sent
+
+    arrived, results = await replayed_in_order(monkeypatch, read, 3)
+
+    assert arrived == [0, 2]
+    assert results.counts == {"uncompared": 2, counted: 1}
 
 
 def test_a_request_whose_client_had_left_is_sent_and_not_compared(capture, plain, command):

@@ -123,9 +123,7 @@ class Replay:
         begun    is set when this one is on its way, or has failed
         """
         try:
-            # Large messages would block the event loop, which may be that of a server.
-            record, sent = await asyncio.to_thread(self._read, place)
-            await before.wait()
+            record, sent = await self._in_turn(place, before)
             outcome = await self._senders[sent.protocol].send(sent, self._speed, begun.set)
             await self._judge(number, record, known, outcome, sent)
         except Unreadable as error:
@@ -139,6 +137,17 @@ class Replay:
             self._pace.answered(number)
             self._free.release()
             self._told(self.results)
+
+    async def _in_turn(self, place: Place, before: asyncio.Event) -> tuple[Record, Record]:
+        """Return what _read returns, or raise its error, when the record before it is on its way.
+
+        A record that cannot be sent keeps its place: the next one still comes after those before.
+        """
+        try:
+            # Large messages would block the event loop, which may be that of a server.
+            return await asyncio.to_thread(self._read, place)
+        finally:
+            await before.wait()
 
     def _read(self, place: Place) -> tuple[Record, Record]:
         """Return a record, and the form in which it is sent."""
