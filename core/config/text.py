@@ -10,6 +10,7 @@ from core.config.messages import ModelConfig
 from core.config.suggestion import field_hint, value_hint
 from core.errors import CoreError, invalid
 
+BYTE_ORDER_MARK_FAULT = "it begins with a byte-order mark; save the file as UTF-8 without one"
 _POSITION = re.compile(r"^\d+:\d+ : ")
 _QUOTED_LINE = re.compile(r"^'.*?': (?=[A-Z])", re.DOTALL)
 _NO_FIELD = re.compile(r'^Message type "([\w.]+)" has no field named "(.*)"\.$')
@@ -24,8 +25,7 @@ def parse_text(text: str, origin: str) -> ModelConfig:
     ":<line>:<column>". For an unknown field or enum value, it names the nearest one, if any.
     """
     if text.startswith("\ufeff"):
-        fault = "it begins with a byte-order mark; save the file as UTF-8 without one"
-        raise invalid(f"failed to read text proto from {origin}:1:1: {fault}")
+        raise invalid(f"failed to read text proto from {origin}:1:1: {BYTE_ORDER_MARK_FAULT}")
     config = ModelConfig()
     try:
         text_format.Parse(text, config)

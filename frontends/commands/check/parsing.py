@@ -15,6 +15,7 @@ from typing import Any
 
 from core.config import ModelConfig, parse_text
 from core.config.suggestion import field_hint, value_hint
+from core.config.text import BYTE_ORDER_MARK_FAULT
 from core.errors import CoreError
 from frontends.commands.check.finding import Edit, Finding
 from frontends.commands.check.places.tree import BYTE_ORDER_MARK, FieldValue, Tree, tree_of
@@ -54,9 +55,8 @@ def parsed(text: str, file: Path) -> Parsed:
     findings: list[Finding] = []
     cuts: list[Edit] = []  # for the reading only
     if text.startswith(BYTE_ORDER_MARK):
-        message = "it begins with a byte-order mark; save the file as UTF-8 without one"
         cuts.append(Edit(0, len(BYTE_ORDER_MARK), ""))
-        findings.append(_at(tree, message, file, 0, 1, cuts[0]))
+        findings.append(_at(tree, BYTE_ORDER_MARK_FAULT, file, 0, 1, cuts[0]))
     for entry, message, edit in _faults(tree):
         found, span = message, (entry.name_start, entry.name_start + len(entry.name))
         if edit is not None:
