@@ -1,114 +1,20 @@
-"""Health, metadata, statistics, repository: messages of the real client in and out."""
+"""Health, metadata, statistics, repository, shared memory: messages of the real client in and out."""
 
 import asyncio
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import tritonclient.grpc.service_pb2 as pb
+from unit.grpc.described_server import DescribedServer
 
-from core.config import ModelConfig
 from core.errors import CoreError, Kind, not_found, unavailable
-from core.options import Options
-from core.telemetry.statistics import Statistics
-from core.telemetry.tracing import Tracer
 from frontends.grpc.call import GrpcCall
-from frontends.grpc.extra_methods import GrpcMethods
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
-from frontends.shared.access.caller_names import CallerNames
-from frontends.shared.context import FrontendContext
-from frontends.shared.load_reports import LoadReports, _reports_of
 from frontends.shared.memory import MemoryControl, SharedMemoryRegions
 from frontends.shared.memory.cuda import CudaRegions
-from frontends.shared.readiness import Readiness
-
-
-class Described:
-    """All parts of a server's control: returns the values of a test, records its calls."""
-
-    endpoints = None  # nothing is inferred here
-
-    def __init__(self):
-        self.state = True  # bool, or the CoreError that stands in the way
-        self.told = []
-        self.go = asyncio.Event()
-        self.go.set()
-
-    def live(self):
-        if isinstance(self.state, CoreError):
-            raise self.state
-        return self.state
-
-    async def ready(self):
-        return self.live()
-
-    async def model_ready(self, name, version=-1):
-        self.told.append((name, version))
-        return self.live()
-
-    def metadata(self, name, version=-1):
-        if name != "m":
-            raise not_found(f"Request for unknown model: '{name}' is not found")
-        return {
-            "name": name,
-            "versions": ["1", "2"],
-            "platform": "onnxruntime_onnx",
-            "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}],
-            "outputs": [{"name": "y", "datatype": "BYTES", "shape": []}],
-        }
-
-    def config(self, name, version=-1):
-        return ModelConfig(name=name, max_batch_size=8)
-
-    async def statistics(self, name="", version=-1):
-        counters = Statistics()
-        counters.executed(2, 10, 20, 30)
-        counters.succeeded(2, 100, 40, 10, 20, 30)
-        entry = counters.as_dict()
-        entry["response_stats"] = {"0": {"success": {"count": 1, "ns": 9}}}
-        entry["memory_usage"] = [{"type": "GPU", "id": 0, "byte_size": 5}]
-        return [{"name": name or "m", "version": "1", **entry}]
-
-    async def index(self, ready_only=False):
-        self.told.append(ready_only)
-        ready = {"name": "m", "version": "1", "state": "READY"}
-        return [ready] if ready_only else [ready, {"name": "never", "reason": ""}]
-
-    async def load(self, name, parameters):
-        await self.go.wait()
-        self.told.append((name, parameters))
-
-    async def unload(self, name, unload_dependents=False):
-        self.told.append((name, unload_dependents))
-
-
-class DescribedServer:
-    """A server whose models and control are Described; shared memory is real."""
-
-    def __init__(self):
-        self.options = Options.defaults()
-        self.tracing = Tracer(self.options)
-        regions = SharedMemoryRegions(allowed=True)
-        self.memory = MemoryControl(regions, CudaRegions(regions))
-        self.models = self.described = Described()
-        self.control = SimpleNamespace(
-            health=self.described, repository=self.described, settings=None, areas={}
-        )
-
-    def shared(self, factory):
-        if factory is FrontendContext:
-            return SimpleNamespace(policy=None, access_log=None, names=CallerNames())
-        if factory is _reports_of:
-            return LoadReports(list)
-        if factory in (GrpcMethods, Readiness):
-            return factory(self)
-        return self.memory
-
-    def metadata(self):
-        return {"name": "triton", "version": "1.2.3", "extensions": ["sequence", "statistics"]}
 
 
 @pytest.fixture
@@ -389,83 +295,3 @@ class TestSharedMemory:
                 "Client shared memory is disabled. Start the server with "
                 "'--allow-client-shm=true' to enable."
             )
-
-
-class TestRestrictedProtocols:
-    """--grpc-restricted-protocol=health,inference:key=secret"""
-
-    SECRET = (("triton-grpc-protocol-key", "secret"),)
-
-    @pytest.fixture
-    def table(self, server):
-        rule = ("key", "secret")
-        server.options = Options.defaults(
-            grpc_restricted_protocol={"health": rule, "inference": rule}
-        )
-        return methods(server, RequestsInFlight())
-
-    @pytest.mark.parametrize(
-        "metadata",
-        [
-            (),
-            (("triton-grpc-protocol-key", "wrong"),),
-            (("triton-grpc-protocol-key", b"wrong"),),
-            (("key", "secret"),),
-            (*SECRET, ("triton-grpc-protocol-key", "wrong")),
-        ],
-    )
-    async def test_a_call_without_the_secret_is_refused(self, table, metadata):
-        ready = table["/inference.GRPCInferenceService/ServerReady"]
-
-        with pytest.raises(CoreError) as error:
-            ready.enter(GrpcCall(metadata))
-        assert error.value.kind is Kind.UNAVAILABLE
-        assert error.value.message == (
-            "This protocol is restricted, expecting header 'triton-grpc-protocol-key'"
-        )
-
-    async def test_no_method_of_a_restricted_kind_is_open(self, server):
-        every = {row.category for row in methods(server, RequestsInFlight()).values()}
-        server.options = Options.defaults(
-            grpc_restricted_protocol={category: ("key", "secret") for category in every}
-        )
-        refused = []
-
-        for path, method in methods(server, RequestsInFlight()).items():
-            with pytest.raises(CoreError) as error:
-                method.enter(GrpcCall((("triton-grpc-protocol-key", "wrong"),)))
-            assert error.value.kind is Kind.UNAVAILABLE
-            refused.append(path)
-
-        assert len(refused) == len(methods(server, RequestsInFlight()))
-
-    async def test_a_call_with_the_secret_is_answered(self, table):
-        ready = table["/inference.GRPCInferenceService/ServerReady"]
-
-        call = GrpcCall(self.SECRET)
-        ready.enter(call)
-
-        assert await ready.function(b"", call) == b"\x08\x01"
-
-    def test_the_health_protocol_is_restricted_with_health(self, table):
-        with pytest.raises(CoreError, match="restricted"):
-            table["/grpc.health.v1.Health/Check"].enter(GrpcCall())
-
-    async def test_streams_are_restricted_with_inference(self, table):
-        stream = table["/inference.GRPCInferenceService/ModelStreamInfer"]
-
-        async def requests():
-            return
-            yield
-
-        with pytest.raises(CoreError, match="restricted"):
-            stream.enter(GrpcCall())
-        call = GrpcCall(self.SECRET)
-        stream.enter(call)
-        assert [each async for each in stream.function(requests(), call)] == []
-        assert stream.compress
-
-    async def test_other_categories_stay_open(self, table):
-        assert await table["/inference.GRPCInferenceService/ServerMetadata"].function(
-            b"", GrpcCall()
-        )
