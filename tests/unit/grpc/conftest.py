@@ -3,8 +3,8 @@
 import asyncio
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from unit.grpc import both_codecs
 
 from core import dtypes
 from core.config.model_version import parse_version
@@ -26,8 +26,6 @@ from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.stream import StreamService
 from frontends.shared.memory import SharedMemoryRegions
 
-SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
-
 
 @pytest.fixture(scope="session")
 def long_way():
@@ -36,7 +34,7 @@ def long_way():
     def walk(data):
         message = read(data)
         version = parse_version(message.model_version)
-        return parse(message, version, SIGNATURE, SharedMemoryRegions(allowed=False))
+        return parse(message, version, both_codecs.SIGNATURE, SharedMemoryRegions(allowed=False))
 
     return walk
 
@@ -44,37 +42,7 @@ def long_way():
 @pytest.fixture(scope="session")
 def assert_same_request():
     """Compare two requests in all that a frontend writes."""
-
-    def tensor(each):
-        if each.dtype in (dtypes.FP32, dtypes.FP64) and len(each.raw) % each.dtype.byte_size == 0:
-            # One NaN is as good as another: a runtime may quiet them.
-            elements = [repr(x) for x in np.frombuffer(each.raw, each.dtype.numpy).tolist()]
-        else:
-            elements = bytes(each.raw)
-        return each.name, each.dtype, each.shape, elements
-
-    def shown(request):
-        assert request is not None
-        values = {name: (type(value), repr(value)) for name, value in request.parameters.items()}
-        return (
-            request.model_name,
-            request.model_version,
-            request.id,
-            [(name, *tensor(each)) for name, each in request.inputs.items()],
-            [(output.name, output.class_count, output.memory) for output in request.outputs],
-            values,
-            request.correlation_id,
-            type(request.correlation_id),
-            request.flags,
-            request.priority,
-            request.timeout_us,
-            request.shared,
-        )
-
-    def compare(found, expected):
-        assert shown(found) == shown(expected)
-
-    return compare
+    return both_codecs.assert_same_request
 
 
 class ScriptedServer:
