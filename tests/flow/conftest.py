@@ -129,6 +129,14 @@ def ensemble(serve):
 
 
 @pytest.fixture
+def fake():
+    """A device in memory, with instances that compute on it; see flow.devices."""
+    from flow.devices import Fake  # other tests do not need its packages
+
+    return Fake()
+
+
+@pytest.fixture
 def configure():
     """Serve by other settings: `configure(chain, text)`; a field in it replaces that of before."""
 
