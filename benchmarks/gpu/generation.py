@@ -13,7 +13,15 @@ from typing import Any
 
 STREAMS = (1, 8, 32)
 TOKENS = 64
-ROUNDS = 3
+ROUNDS = 2  # 32 streams may take long
+# A Llama of 400 million parameters.
+SIZES = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+}
 PROMPT = "Once upon a time, in a small town between two rivers, there was a clock that "
 CONFIG = """backend: "transformers"
 parameters { key: "context" value { string_value: "512" } }
@@ -102,7 +110,7 @@ def _stream(port: int) -> tuple[int, float]:
 
 
 def write(folder: Path) -> None:
-    """Write a Llama of 400 million parameters with random weights, and a tokenizer of single bytes."""
+    """Write a Llama of SIZES with random weights, and a tokenizer of single bytes."""
     import torch
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -121,11 +129,7 @@ def write(folder: Path) -> None:
     torch.manual_seed(7)
     config = library.LlamaConfig(
         vocab_size=len(words),
-        hidden_size=1024,
-        intermediate_size=4096,
-        num_hidden_layers=24,
-        num_attention_heads=16,
-        num_key_value_heads=4,
+        **SIZES,
         bos_token_id=0,
         eos_token_id=1,
         max_position_embeddings=2048,

@@ -7,7 +7,7 @@ this process, each sending its next batch after the previous answer. Both take t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.gpu.bare import BareLoop
-from benchmarks.gpu.networks import FORMATS, MOST_ROWS, NETWORKS, Network, file_of, loaded
+from benchmarks.gpu.networks import DEVICE, MOST_ROWS, NETWORKS, Network, file_of, loaded
 
 CLIENTS = 4  # for each instance: one batch computes, one is copied, the others wait
 BATCHES = (1, 8, 64)
@@ -28,18 +28,6 @@ optimization {{ cuda {{ graphs: true busy_wait_events: {polls} }} }}
 """
 
 
-def measure(folder: Path, seconds: float, rounds: int) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each case. `folder` may hold packages: see networks.file_of."""
-    for network in NETWORKS:
-        for kind in FORMATS:
-            cases = [Case(kind)]
-            if kind == "torchscript":
-                cases += [Case(kind, count, batches=(8,)) for count in INSTANCES]
-                cases += [Case(kind, polls=True, batches=(1, 8))]
-            for case in cases:
-                yield from _measured(folder, network, case, seconds, rounds)
-
-
 @dataclass(frozen=True)
 class Case:
     """A model of the server. polls: busy_wait_events"""
@@ -50,24 +38,54 @@ class Case:
     batches: tuple[int, ...] = BATCHES
 
 
+# Section → its cases, the most important first: what takes minutes to compile comes last.
+TABLES = {
+    "models": [Case(kind) for kind in ("torchscript", "exported", "module")],
+    "instances": [
+        *(Case("torchscript", count, batches=(8,)) for count in INSTANCES),
+        Case("torchscript", polls=True, batches=(1, 8)),
+    ],
+    "aotinductor": [Case("aotinductor")],
+}
+
+
+def measure(
+    folder: Path, seconds: float, rounds: int, cases: Sequence[Case]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each network, case and batch. `folder` may hold packages: see networks.file_of."""
+    for case in cases:
+        for network in NETWORKS:
+            try:
+                yield from _measured(folder, network, case, seconds, rounds)
+            except Exception as error:  # the other cases are measured
+                yield {"network": network.name, **_described(case), "error": _text(error)}
+
+
+def _described(case: Case) -> dict[str, Any]:
+    return {"format": case.kind, "instances": case.instances, "polls": case.polls}
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
+
+
 def _measured(
     folder: Path, network: Network, case: Case, seconds: float, rounds: int
 ) -> Iterator[dict[str, Any]]:
     import core
 
     kind, count = case.kind, case.instances
-    file = file_of(network, kind, folder / f"{network.name}-{kind}", "cuda")
+    file = file_of(network, kind, folder / f"{network.name}-{kind}", DEVICE)
     repository = folder / f"serve-{network.name}-{kind}-{count}-{case.polls}"
     write(repository, network, kind, count, file, polls=case.polls)
-    run = loaded(network, kind, file, "cuda")
+    run = loaded(network, kind, file, DEVICE)
     with core.Server(model_repository=str(repository)) as server:
         for rows in case.batches:
-            row: dict[str, Any] = {"network": network.name, "format": kind, "instances": count}
-            row |= {"polls": case.polls, "batch": rows}
+            row: dict[str, Any] = {"network": network.name, **_described(case), "batch": rows}
             try:
                 row |= _compared(server, network, run, rows, count, seconds, rounds)
             except Exception as error:  # the other rows are measured
-                row["error"] = f"{type(error).__name__}: {error}"[:500]
+                row["error"] = _text(error)
             yield row
 
 

@@ -14,6 +14,7 @@ from torch import nn
 
 FORMATS = ("module", "torchscript", "exported", "aotinductor")
 MOST_ROWS = 64
+DEVICE = "cuda"
 SIDE, CLASSES = 224, 1000
 TOKENS, WIDTH, HEADS, WORDS = 128, 768, 12, 30522
 

@@ -9,7 +9,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.gpu.models import BATCHES, CLIENTS, served
-from benchmarks.gpu.networks import BY_NAME
+from benchmarks.gpu.networks import BY_NAME, DEVICE
+from benchmarks.gpu.results import LeftOut
 
 CONFIG = """backend: "onnxruntime"
 max_batch_size: 64
@@ -18,20 +19,20 @@ instance_group [ { kind: KIND_GPU count: 1 } ]
 
 
 def measure(folder: Path, seconds: float, rounds: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each batch size. Raises RuntimeError if ONNX Runtime has no CUDA."""
+    """Yield a row for each batch size. Raises LeftOut if ONNX Runtime has no CUDA."""
     import onnxruntime  # type: ignore[import-untyped]
     import torch
 
     import core
 
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
-        raise RuntimeError(f"onnxruntime {onnxruntime.__version__} has no CUDAExecutionProvider")
+        raise LeftOut(f"onnxruntime {onnxruntime.__version__} has no CUDAExecutionProvider")
     network = BY_NAME["resnet50"]
     version = folder / network.name / "1"
     version.mkdir(parents=True)
     torch.onnx.export(
-        network.module("cuda"),
-        (network.sample(2).cuda(),),
+        network.module(DEVICE),
+        (network.sample(2).to(DEVICE),),
         str(version / "model.onnx"),
         input_names=["INPUT__0"],
         output_names=["OUTPUT__0"],

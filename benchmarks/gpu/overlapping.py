@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import models
-from benchmarks.gpu.networks import BY_NAME, file_of
+from benchmarks.gpu.networks import BY_NAME, DEVICE, file_of
 from benchmarks.gpu.timeline import overlap, recorded
 
 ROWS = 32
@@ -18,7 +18,7 @@ def measure(folder: Path) -> Iterator[dict[str, Any]]:
     import core
 
     network = BY_NAME["resnet50"]
-    file = file_of(network, "torchscript", folder / "file", "cuda")
+    file = file_of(network, "torchscript", folder / "file", DEVICE)
     models.write(folder / "models", network, "torchscript", 1, file)
     inputs = {"INPUT__0": network.sample(ROWS).numpy()}
     with core.Server(model_repository=str(folder / "models")) as server:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import models
-from benchmarks.gpu.networks import BY_NAME, file_of
+from benchmarks.gpu.networks import BY_NAME, DEVICE, file_of
 
 MIB = 1 << 20
 HUNGRY = """import torch
@@ -48,11 +48,14 @@ def resident_mib() -> float:
 
 
 def reloads(folder: Path, seconds: float) -> Iterator[dict[str, Any]]:
-    """Load a model with graphs, run it, and unload it, again and again; yield memory by thirds."""
+    """Load a model with graphs, run it, and unload it, again and again; yield memory by thirds.
+
+    seconds   it takes longer if there have been fewer than three loads by then
+    """
     import core
 
     network = BY_NAME["resnet50"]
-    file = file_of(network, "torchscript", folder / "file", "cuda")
+    file = file_of(network, "torchscript", folder / "file", DEVICE)
     models.write(folder / "models", network, "torchscript", 1, file)
     inputs = {"INPUT__0": network.sample(8).numpy()}
     seen: list[tuple[float, float]] = []
@@ -60,7 +63,7 @@ def reloads(folder: Path, seconds: float) -> Iterator[dict[str, Any]]:
         model_repository=str(folder / "models"), model_control_mode="explicit"
     ) as server:
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or len(seen) < 3:
             server.load(network.name)
             for _ in range(6):
                 server.infer(network.name, inputs)
@@ -86,7 +89,7 @@ def out_of_memory(folder: Path) -> Iterator[dict[str, Any]]:
     import core
 
     network = BY_NAME["encoder"]
-    file = file_of(network, "torchscript", folder / "file", "cuda")
+    file = file_of(network, "torchscript", folder / "file", DEVICE)
     models.write(folder / "models", network, "torchscript", 1, file)
     hungry = folder / "models" / "hungry"
     (hungry / "1").mkdir(parents=True)
@@ -138,12 +141,27 @@ def metrics(folder: Path) -> Iterator[dict[str, Any]]:
         command = ["nvidia-smi", f"--query-gpu={names}", "--format=csv,noheader,nounits"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read()
-    values = dict(zip(METRICS, shown.splitlines()[0].split(", "), strict=True))
-    for line in page.decode().splitlines():
+    yield from compared(page.decode(), shown.splitlines()[0])
+
+
+def compared(page: str, shown: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each metric of a page; `shown` is the line of nvidia-smi about the same GPU.
+
+    difference   relative to nvidia-smi; absolute for the utilization, which may be 0
+    """
+    values = dict(zip(METRICS, shown.split(", "), strict=True))
+    for line in page.splitlines():
         name = line.partition("{")[0]
-        if name in METRICS:
-            theirs = float(values[name]) * METRICS[name][1]
-            yield {"metric": name, "core": float(line.rsplit(" ", 1)[1]), "nvidia_smi": theirs}
+        if name not in METRICS:
+            continue
+        ours = float(line.rsplit(" ", 1)[1])
+        if not values[name].replace(".", "", 1).isdigit():  # "[N/A]": this GPU does not say
+            yield {"metric": name, "core": ours, "nvidia_smi": values[name]}
+            continue
+        theirs = float(values[name]) * METRICS[name][1]
+        whole = 1.0 if name == "nv_gpu_utilization" else theirs or 1.0
+        difference = abs(ours - theirs) / whole
+        yield {"metric": name, "core": ours, "nvidia_smi": theirs, "difference": difference}
 
 
 def _unload(server: Any, name: str) -> None:
