@@ -19,7 +19,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-balancing test-dropin test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-balancing test-dropin test-kserve-sdk test-replay test-settings lint shape dev bench bench-full bench-guard bench-batching bench-fairness fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists gpu-kit models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -162,6 +162,16 @@ wheels: .venv/.tools  ## wheels of all distributions, in wheels/
 
 sdists: .venv/.tools  ## source distributions of all distributions, in sdists/
 	@.ci/wheels $(BIN) sdists $(ARGS)
+
+# Of Python 3.12, unless another one is said.
+KIT_PYTHON := $(if $(filter file,$(origin PYTHON)),python3.12,$(PYTHON))
+KIT := build/gpu-kit-$(notdir $(KIT_PYTHON))
+gpu-kit: $(KIT)/.made  ## a folder that tests and measures on a machine with a GPU and without network; PYTHON=python3.12 HAS=FILE OUT=FOLDER
+	$(KIT)/bin/python .ci/gpu_kit $(or $(OUT),build/gpu-kit) $(addprefix --has ,$(HAS)) $(ARGS)
+
+$(KIT)/.made: .ci/install pyproject.toml
+	@PYTHON=$(KIT_PYTHON) .ci/install $(KIT)
+	@touch $@
 
 models: .venv/.test  ## make the files of examples/models again, which are committed
 	$(BIN)/python examples/make_models.py
