@@ -1,6 +1,6 @@
 """Make a folder that tests and measures this checkout on a machine with a GPU and without network.
 
-    python .ci/gpu_kit [FOLDER] [--has FILE] [--limit-mib 60] [--wheels FOLDER]
+    python .ci/gpu_kit [FOLDER] [--has FILE] [--limit-mib 60] [--keep-wheels]
 
 Runs in an environment that .ci/install made, of the Python of that machine; `make gpu-kit` makes it. The
 folder has wheels of core and the distributions whose tests or benchmarks need a GPU, wheels of libraries
@@ -46,16 +46,15 @@ def main() -> None:
     )
     parser.add_argument("--limit-mib", type=float, default=60.0, help="largest size (%(default)s)")
     parser.add_argument(
-        "--wheels", type=Path, help="wheels that .ci/wheels has made; by default they are made"
+        "--keep-wheels", action="store_true", help="those of an earlier run are not made again"
     )
     chosen = parser.parse_args()
     folder = chosen.folder.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "needs").mkdir(parents=True)
-    if chosen.wheels:
-        shutil.copytree(chosen.wheels, folder / "wheels")
-    else:
+    if not chosen.keep_wheels:
+        shutil.rmtree(folder, ignore_errors=True)
         build(folder / "wheels")
+    shutil.rmtree(folder / "needs", ignore_errors=True)
+    (folder / "needs").mkdir(parents=True)
     has = needs.installed(chosen.has.read_text()) if chosen.has else {}
     found = libraries(folder, has)
     contents.archive(folder / "checkout.tar.gz")

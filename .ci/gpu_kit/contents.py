@@ -43,8 +43,17 @@ LIBRARIES = (
     "tritonclient[http,grpc]>=2.60",
     "xgboost-cpu>=2.1",
 )
-# Modules whose versions are part of the results.
-FRAMEWORKS = ("numpy", "torch", "cupy", "jax", "onnxruntime", "transformers", "tensorrt")
+# Packages whose versions are part of the results.
+FRAMEWORKS = (
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "jax",
+    "numpy",
+    "onnxruntime",
+    "tensorrt",
+    "torch",
+    "transformers",
+)
 # Modules that must be there; what they need shows here, not in the middle of a test.
 IMPORTS = (
     "backend_fil.backend",

@@ -16,7 +16,7 @@ Sections run in this order, the most important first, until --limit. No network 
     onnx         ONNX Runtime with CUDA, if it is there
     aotinductor  the table of `models` for packages, which take minutes to compile
 
-Exit status: 0, 1 if a section failed or there is no GPU.
+Exit status: 0, 1 if a section or row failed or there is no GPU.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def run_section(name: str, chosen: argparse.Namespace) -> None:
 
     try:
         with tempfile.TemporaryDirectory(prefix=f"gpu-{name}-") as folder:
-            for row in sections(chosen, Path(folder))[name]():
+            for row in map(results.rounded, sections(chosen, Path(folder))[name]()):
                 found.add(row, seconds())
                 print(name, json.dumps(row), flush=True)
     except results.LeftOut as why:
@@ -210,8 +210,9 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = [each for each in arguments if each not in known]
     failed = run_sections(chosen.section or known, chosen, options)
-    print("\n".join(page.lines(results.read(chosen.out))), flush=True)
-    return 1 if failed else 0
+    found = results.read(chosen.out)
+    print("\n".join(page.lines(found)), flush=True)
+    return 1 if failed or page.errors(found) else 0
 
 
 if __name__ == "__main__":

@@ -36,10 +36,20 @@ def lines(found: Mapping[str, Any]) -> list[str]:
         for row in goals.summary(sections)
         if row["result"] != goals.UNKNOWN
     ]
-    for name, each in sections.items():
-        shown += [
-            f"{kind:8} {name}: {each[kind][:200]}" for kind in ("error", "left_out") if kind in each
-        ]
+    shown += [f"error    {each}" for each in errors(found)]
+    left_out = [(name, each["left_out"]) for name, each in sections.items() if "left_out" in each]
+    return shown + [f"left out {name}: {why}" for name, why in left_out]
+
+
+def errors(found: Mapping[str, Any]) -> list[str]:
+    """Return what failed: sections, and rows of sections that went on."""
+    shown = []
+    for name, each in found["sections"].items():
+        if "error" in each:
+            shown.append(f"{name}: {each['error'][:200]}")
+        rows = [row["error"] for row in each["rows"] if "error" in row]
+        if rows:
+            shown.append(f"{name}: {len(rows)} rows, such as {rows[0][:200]}")
     return shown
 
 

@@ -114,7 +114,7 @@ def out_of_memory(folder: Path) -> Iterator[dict[str, Any]]:
         again = server.infer(network.name, inputs)["OUTPUT__0"]
     yield {
         "refused": len(errors),
-        "error": errors[0][:200] if errors else "",
+        "refusal": errors[0][:200] if errors else "",
         "others_answer": bool(np.array_equal(before, after)),
         "next_loads": bool(np.allclose(before, again, atol=1e-2)),
     }

@@ -64,6 +64,17 @@ class Section:
         write(self._folder, self._all)
 
 
+def rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose numbers have five digits: more are noise, and make it hard to read."""
+
+    def short(value: Any) -> Any:
+        if isinstance(value, list):
+            return [short(each) for each in value]
+        return float(f"{value:.5g}") if isinstance(value, float) else value
+
+    return {name: short(value) for name, value in row.items()}
+
+
 def note(folder: Path, name: str, **more: str) -> None:
     """Add what the process of a section could not write itself, such as that time ended it."""
     found = read(folder)

@@ -89,8 +89,22 @@ def test_the_lines_name_goals_that_were_judged_and_what_failed():
         "missed  models       1 of 2    rate at least 0.95 of a bare loop, worst 0.700",
         "met     chains       1 of 1    no copy to the host between steps, worst 0",
         "error    chains: it ended",
-        "left_out onnx: no CUDA",
+        "left out onnx: no CUDA",
     ]
+
+
+def test_a_row_that_failed_is_an_error_of_its_section():
+    rows = [{"batch": 1, "error": "no kernel"}, {"batch": 8}]
+
+    assert page.errors({"sections": {"models": section(*rows)}}) == [
+        "models: 1 rows, such as no kernel"
+    ]
+
+
+def test_numbers_of_rows_are_short():
+    row = {"batch": 8, "ratio": 0.123456789, "mib": [12345.678], "right": True}
+
+    assert results.rounded(row) == {"batch": 8, "ratio": 0.12346, "mib": [12346.0], "right": True}
 
 
 def test_every_section_has_a_limit_and_a_line_in_the_description():

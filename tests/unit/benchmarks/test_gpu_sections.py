@@ -174,7 +174,7 @@ def test_a_model_that_runs_out_of_memory_is_refused_beside_others(gpu, monkeypat
 
     (row,) = residents.out_of_memory(tmp_path)
 
-    assert row["refused"] == 3 and "1 TB" in row["error"]
+    assert row["refused"] == 3 and "1 TB" in row["refusal"]
     assert row["others_answer"] and row["next_loads"]
 
 
