@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 from collections.abc import Sequence
 
 GRACE_S = 3.0
+PR_SET_PDEATHSIG = 1
 
 
 def run_group(command: Sequence[str], seconds: float) -> int | None:
@@ -16,13 +18,19 @@ def run_group(command: Sequence[str], seconds: float) -> int | None:
     The command gets a process group of its own. What is left of it is ended, such as servers that it started:
     they would hold their ports and their memory of the GPU.
     """
-    process = subprocess.Popen(command, preexec_fn=os.setpgrp)
+    process = subprocess.Popen(command, preexec_fn=_begin)
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
     finally:
         _end(process)
+
+
+def _begin() -> None:
+    """Give this process a group of its own, and end it if its parent is killed."""
+    os.setpgrp()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ Exit status: 0; 1 if a test or section failed, or nothing could run; 2 if this k
 """
 
 import argparse
+import ctypes
 import hashlib
 import json
 import os
@@ -32,6 +33,7 @@ import gpu_kit_results as results  # noqa: E402
 
 KIT = json.loads((HERE / "kit.json").read_text()) if (HERE / "kit.json").exists() else {}
 GRACE_S = 5.0
+PR_SET_PDEATHSIG = 1
 FACTS = """
 import importlib, importlib.metadata, json, sys
 import core, frontends.grpc.native.connection
@@ -116,6 +118,12 @@ def environment_of(site, checkout):
     return found
 
 
+def begin():
+    """Give a new process a group, so that servers of tests end with it; end it if this one is killed."""
+    os.setpgrp()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Runner:
     """Runs commands in the checkout until the time is over."""
 
@@ -133,14 +141,13 @@ class Runner:
         if self.left() <= 0:
             return None
         environment = {**self.environment, **variables}
-        # A group of its own: servers that a test started end with it.
         self._process = subprocess.Popen(
             command,
             cwd=self.checkout,
             env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=os.setpgrp,
+            preexec_fn=begin,
         )
         try:
             return self._process.wait(self.left())

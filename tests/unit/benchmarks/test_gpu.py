@@ -1,15 +1,17 @@
 """python -m benchmarks.gpu, in the parts that need no GPU."""
 
 import argparse
+import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from core_testing import leftovers
 
 from benchmarks.gpu import __main__ as program
 from benchmarks.gpu import goals, page, results, timeline
-from benchmarks.gpu.group import run_group
+
+ROOT = Path(__file__).parents[3]
 
 
 def event(kind, name, start, end):
@@ -202,48 +204,58 @@ def test_no_section_begins_after_the_limit(played, monkeypatch):
     assert {each["error"] for each in found.values()} == {"no time was left"}
 
 
+RUN_GROUP = """
+import sys
+from benchmarks.gpu.group import run_group
+print(run_group([sys.executable, "-c", sys.argv[2]], float(sys.argv[1])))
+"""
+
+
+def grouped(program, seconds=60.0):
+    """Start Python with run_group for a program. A process without threads of other tests forks."""
+    command = [sys.executable, "-c", RUN_GROUP, str(seconds), program]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
 def test_a_command_ends_with_all_that_it_started(tmp_path):
-    file = tmp_path / "beats"
-    child = f"import time\nwhile True: open({str(file)!r}, 'a').write('x'); time.sleep(0.01)"
-    parent = (
+    file = tmp_path / "started"
+    child = (
+        f"import os; open({str(file)!r}, 'w').write(str(os.getpid())); import time; time.sleep(600)"
+    )
+    program = (
         "import os, subprocess, sys\n"
-        f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
-        f"while not os.path.exists({str(file)!r}): pass"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.DEVNULL)\n"
+        f"while not (os.path.exists({str(file)!r}) and os.path.getsize({str(file)!r})): pass"
     )
 
-    assert run_group([sys.executable, "-c", parent], 60) == 0
+    with grouped(program) as process:
+        assert process.communicate(timeout=60)[0] == "0\n"
 
-    size = file.stat().st_size
-    end = time.monotonic() + 0.2
-    while time.monotonic() < end:
-        assert file.stat().st_size == size
+    assert leftovers.settles(lambda: ended(int(file.read_text())))
 
 
-def test_a_command_that_takes_too_long_is_ended():
-    assert run_group([sys.executable, "-c", "import time; time.sleep(600)"], 0.1) is None
+def test_a_command_ends_when_its_parent_is_killed():
+    slow = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+
+    with grouped(slow) as process:
+        child = int(process.stdout.readline())
+        process.kill()
+
+    assert leftovers.settles(lambda: ended(child))
 
 
-def test_a_command_that_ends_gives_its_status():
-    assert run_group([sys.executable, "-c", "raise SystemExit(3)"], 60) == 3
+def ended(number):
+    """Return whether a process has ended; one whose parent has not asked for its status yet counts."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
-def test_the_networks_have_the_shapes_of_resnet_50_and_bert():
-    torch = pytest.importorskip("torch")
-    from benchmarks.gpu import networks
-
-    sizes = {}
-    with torch.device("meta"):
-        for network in networks.NETWORKS:
-            module = network.make().eval()
-            found = module(
-                network.sample(2)
-                .to("meta")
-                .to(next(module.parameters()).dtype if network.name == "resnet50" else torch.int64)
-            )
-            sizes[network.name] = (
-                tuple(found.shape),
-                sum(each.numel() for each in module.parameters()),
-            )
-
-    assert sizes["resnet50"] == ((2, networks.CLASSES), 25_557_032)
-    assert sizes["encoder"] == ((2, networks.WIDTH), 108_495_360)
+@pytest.mark.parametrize(
+    ("program", "seconds", "status"),
+    [("import time; time.sleep(600)", 0.1, "None"), ("raise SystemExit(3)", 60, "3")],
+)
+def test_a_command_gives_its_status_or_none_if_it_takes_too_long(program, seconds, status):
+    with grouped(program, seconds) as process:
+        assert process.communicate(timeout=60)[0] == f"{status}\n"
