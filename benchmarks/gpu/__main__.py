@@ -184,9 +184,9 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("section", nargs="*", help="default: all")
     parser.add_argument("--out", type=Path, default=Path("gpu-results"), help="(%(default)s)")
     parser.add_argument("--limit", type=float, default=570.0, help="seconds of all (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each turn (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of each turn (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
-    parser.add_argument("--reloads", type=float, default=45.0, help="seconds (%(default)s)")
+    parser.add_argument("--reloads", type=float, default=30.0, help="seconds (%(default)s)")
     parser.add_argument("--packages", type=Path, help="folder that keeps the files of networks")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return parser

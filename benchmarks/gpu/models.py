@@ -30,20 +30,26 @@ optimization {{ cuda {{ graphs: true busy_wait_events: {polls} }} }}
 
 @dataclass(frozen=True)
 class Case:
-    """A model of the server. polls: busy_wait_events"""
+    """Models of the server.
+
+    polls      busy_wait_events
+    networks   names
+    """
 
     kind: str
     instances: int = 1
     polls: bool = False
     batches: tuple[int, ...] = BATCHES
+    networks: tuple[str, ...] = ("resnet50", "encoder")
 
 
+ONE = ("resnet50",)
 # Section → its cases, the most important first: what takes minutes to compile comes last.
 TABLES = {
     "models": [Case(kind) for kind in ("torchscript", "exported", "module")],
     "instances": [
-        *(Case("torchscript", count, batches=(8,)) for count in INSTANCES),
-        Case("torchscript", polls=True, batches=(1, 8)),
+        *(Case("torchscript", count, batches=(8,), networks=ONE) for count in INSTANCES),
+        Case("torchscript", polls=True, batches=(1, 8), networks=ONE),
     ],
     "aotinductor": [Case("aotinductor")],
 }
@@ -54,7 +60,7 @@ def measure(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each network, case and batch. `folder` may hold packages: see networks.file_of."""
     for case in cases:
-        for network in NETWORKS:
+        for network in (each for each in NETWORKS if each.name in case.networks):
             try:
                 yield from _measured(folder, network, case, seconds, rounds)
             except Exception as error:  # the other cases are measured
