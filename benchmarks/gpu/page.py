@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.gpu import goals
 
-STYLE = """body { font: 15px system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }
+STYLE = """body { font: 15px system-ui, sans-serif; margin: 2em auto; max-width: 95em; padding: 0 1em }
 table { border-collapse: collapse; margin: 0.5em 0 2em }
 th, td { padding: 0.25em 0.8em; text-align: right; border-bottom: 1px solid #8884 }
 th { font-weight: 600 } .error, .missed { color: #b00020 } .met { color: #1b7a3d }
@@ -80,7 +80,7 @@ def _cells(row: Mapping[str, Any], names: Iterable[str], classes: Mapping[str, s
     for name in names:
         kind = f' class="{classes[name]}"' if name in classes else ""
         # A colour alone says nothing to some readers.
-        mark = {goals.MET: " ✓", goals.MISSED: " ✗"}.get(classes.get(name, ""), "")
+        mark = {goals.MET: "&nbsp;✓", goals.MISSED: "&nbsp;✗"}.get(classes.get(name, ""), "")
         found += f"<td{kind}>{_shown(row.get(name, ''))}{mark}</td>"
     return found
 

@@ -73,7 +73,8 @@ def test_the_page_shows_rows_with_their_goals_and_errors(tmp_path):
 
     text = (tmp_path / "index.html").read_text()
     assert "H100 &lt;1&gt;" in text and "it ended" in text and "Left out: no CUDA" in text
-    assert '<td class="met">0.951 ✓</td>' in text and '<td class="missed">0.700 ✗</td>' in text
+    assert '<td class="met">0.951&nbsp;✓</td>' in text
+    assert '<td class="missed">0.700&nbsp;✗</td>' in text
 
 
 def test_a_goal_is_missed_if_one_row_misses_it():
