@@ -175,4 +175,4 @@ def test_a_kit_for_another_python_is_refused():
 def test_a_group_for_which_no_time_was_left_is_named():
     found = run.stopped("g", None, "")
 
-    assert (found["outcome"], found["reason"]) == ("stopped", "no time was left")
+    assert (found["outcome"], found["reason"]) == ("stopped", "its time was over")

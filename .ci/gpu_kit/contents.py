@@ -17,12 +17,12 @@ TESTED = (
     "plugins/tritonserver",
     "backends/onnx",
     "plugins/testing",
-    "backends/fil",
     "backends/jax",
     "backends/tensorrt",
 )
-# Those that have such tests too, but are of no use there: their frameworks are too large to be carried.
-LEFT_OUT = ("backends/dali", "backends/tensorflow")
+# Those that have such tests too, but whose frameworks are rare there and too large to be carried:
+# DALI, nvForest, TensorFlow.
+LEFT_OUT = ("backends/dali", "backends/fil", "backends/tensorflow")
 # Distributions that `python -m benchmarks.gpu` serves with, or that those above need.
 NEEDED = (
     "backends/testing",
@@ -34,14 +34,11 @@ NEEDED = (
 # What tests and benchmarks import beside what the distributions require.
 LIBRARIES = (
     "hypothesis>=6.100",
-    "lightgbm>=4.3",
     "onnx>=1.16",
     "pytest>=8.2",
     "pytest-asyncio>=0.24",
     "pytest-timeout>=2.3",
-    "scikit-learn>=1.3",
     "tritonclient[http,grpc]>=2.60",
-    "xgboost-cpu>=2.1",
 )
 # Packages whose versions are part of the results.
 FRAMEWORKS = (
@@ -56,7 +53,6 @@ FRAMEWORKS = (
 )
 # Modules that must be there; what they need shows here, not in the middle of a test.
 IMPORTS = (
-    "backend_fil.backend",
     "backend_onnx.backend",
     "backend_python",
     "core_gpu",
@@ -67,8 +63,6 @@ IMPORTS = (
     "tritonclient.http",
     "tritonclient.utils.cuda_shared_memory",
     "tritonserver",
-    "treelite",
-    "xgboost",
 )
 # `core` and `frontends` stay behind: beside the tests they would hide the compiled ones of the wheels.
 BEHIND = ("core/", "frontends/", "docs/", "examples/", "deploy/", "clients/")

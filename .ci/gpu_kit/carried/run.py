@@ -33,6 +33,7 @@ import gpu_kit_results as results  # noqa: E402
 
 KIT = json.loads((HERE / "kit.json").read_text()) if (HERE / "kit.json").exists() else {}
 GRACE_S = 5.0
+SHORTEST_S = 60.0
 PR_SET_PDEATHSIG = 1
 FACTS = """
 import importlib, importlib.metadata, json, sys
@@ -67,6 +68,17 @@ def check_python(python, version=sys.version_info):
             f"the wheels of this kit are for Python {python}, and this is {ours}: "
             f"make gpu-kit PYTHON=python{ours}"
         )
+
+
+def identity(folder):
+    """Return a text that differs for kits that differ."""
+    found = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            found.update(f"{file.name} {file.stat().st_size} ".encode())
+    for name in ("kit.json", "checkout.tar.gz"):
+        found.update((folder / name).read_bytes())
+    return found.hexdigest()[:12]
 
 
 def install(work):
@@ -136,9 +148,13 @@ class Runner:
     def left(self):
         return self._end - time.monotonic()
 
-    def run(self, command, log, **variables):
-        """Run a command with its output in an open file; return its status, None if time ended it."""
-        if self.left() <= 0:
+    def run(self, command, log, share=1.0, **variables):
+        """Run a command with its output in an open file; return its status, None if time ended it.
+
+        share   of the time that is left, but at least SHORTEST_S
+        """
+        seconds = min(self.left(), max(share * self.left(), SHORTEST_S))
+        if seconds <= 0:
             return None
         environment = {**self.environment, **variables}
         self._process = subprocess.Popen(
@@ -150,7 +166,7 @@ class Runner:
             preexec_fn=begin,
         )
         try:
-            return self._process.wait(self.left())
+            return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
         finally:
@@ -194,8 +210,9 @@ def tests(runner, out, more, facts):
         for group, files in KIT["groups"].items():
             begin = time.monotonic()
             command = [sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-p", "gpu_kit_recorder"]
-            command += ["-p", "no:cacheprovider", *files, *more]
-            status = runner.run(command, log, GPU_KIT_RECORD=str(record), GPU_KIT_GROUP=group)
+            command += ["-p", "no:cacheprovider", "-o", "timeout=90", *files, *more]
+            variables = {"GPU_KIT_RECORD": str(record), "GPU_KIT_GROUP": group}
+            status = runner.run(command, log, 0.5, **variables)  # one that hangs leaves time
             log.flush()
             rows = [each for each in results.read(record) if each["group"] == group]
             if status not in (0, 1, 5) or (not rows and status != 5):
@@ -214,7 +231,7 @@ def tests(runner, out, more, facts):
 def stopped(group, status, log):
     """Return the row of a group whose pytest did not end as usual."""
     if status is None:
-        reason = "no time was left"
+        reason = "its time was over"
     else:
         errors = [line for line in log.splitlines() if line.startswith("E  ")]
         reason = (
@@ -266,7 +283,7 @@ def sanitizer(runner, out, more, facts):
     print("\n".join(line for line in lines if line.startswith("=========") and "SUMMARY" in line))
     print("\n".join(lines[-5:]))
     if status is None:
-        print("no time was left")
+        print("its time was over")
     return int(status != 0)
 
 
@@ -288,8 +305,8 @@ def main(arguments):
     begin = time.monotonic()
     try:
         check_python(KIT["python"])
-        known = hashlib.sha256((HERE / "kit.json").read_bytes()).hexdigest()[:12]
-        folder = chosen.work or Path(tempfile.gettempdir()) / f"gpu-kit-{os.getuid()}-{known}"
+        usual = Path(tempfile.gettempdir()) / f"gpu-kit-{os.getuid()}-{identity(HERE)}"
+        folder = chosen.work or usual
         site, checkout = install(folder.resolve())
         out = chosen.out.resolve()
         out.mkdir(parents=True, exist_ok=True)
