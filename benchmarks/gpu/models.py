@@ -1,7 +1,9 @@
 """PyTorch models in each format, batch size and number of instances, beside a bare loop of the same file.
 
-The loop has CUDA graphs and overlapped copies. The server gets batches in host memory from CLIENTS threads in
-this process, each sending its next batch after the previous answer. Both take turns.
+The loop has CUDA graphs and overlapped copies. Its inputs are in pinned memory already; the columns with
+`filled` compare with a loop that first copies them there, as the server has to. The server gets batches in
+host memory from CLIENTS threads in this process, each sending its next batch after the previous answer. Both
+take turns.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
+
+from backend_pytorch import instance
 
 from benchmarks.gpu.bare import BareLoop
 from benchmarks.gpu.networks import DEVICE, MOST_ROWS, NETWORKS, Network, file_of, loaded
@@ -34,6 +39,7 @@ class Case:
 
     polls      busy_wait_events
     networks   names
+    ahead      batches that an instance may begin before the first one is done
     """
 
     kind: str
@@ -41,6 +47,7 @@ class Case:
     polls: bool = False
     batches: tuple[int, ...] = BATCHES
     networks: tuple[str, ...] = ("resnet50", "encoder")
+    ahead: int = instance.AHEAD
 
 
 ONE = ("resnet50",)
@@ -50,6 +57,7 @@ TABLES = {
     "instances": [
         *(Case("torchscript", count, batches=(8,), networks=ONE) for count in INSTANCES),
         Case("torchscript", polls=True, batches=(1, 8), networks=ONE),
+        Case("torchscript", batches=(8, 64), networks=ONE, ahead=instance.AHEAD + 1),
     ],
     "aotinductor": [Case("aotinductor")],
 }
@@ -68,7 +76,8 @@ def measure(
 
 
 def _described(case: Case) -> dict[str, Any]:
-    return {"format": case.kind, "instances": case.instances, "polls": case.polls}
+    found: dict[str, Any] = {"format": case.kind, "instances": case.instances}
+    return found | {"polls": case.polls, "ahead": case.ahead}
 
 
 def _text(error: Exception) -> str:
@@ -82,10 +91,13 @@ def _measured(
 
     kind, count = case.kind, case.instances
     file = file_of(network, kind, folder / f"{network.name}-{kind}", DEVICE)
-    repository = folder / f"serve-{network.name}-{kind}-{count}-{case.polls}"
+    repository = folder / f"serve-{network.name}-{kind}-{count}-{case.polls}-{case.ahead}"
     write(repository, network, kind, count, file, polls=case.polls)
     run = loaded(network, kind, file, DEVICE)
-    with core.Server(model_repository=str(repository)) as server:
+    with (
+        patch.object(instance, "AHEAD", case.ahead),
+        core.Server(model_repository=str(repository)) as server,
+    ):
         for rows in case.batches:
             row: dict[str, Any] = {"network": network.name, **_described(case), "batch": rows}
             try:
@@ -123,20 +135,32 @@ def _compared(
 
     clients = CLIENTS * count
     served(ask, 0.3, clients, rows)
-    turns = [(loop.rate(seconds), served(ask, seconds, clients, rows)) for _ in range(rounds)]
-    before = _parts(server, network.name)
-    alone = [_latency(loop, ask) for _ in range(rounds)]
-    after = _parts(server, network.name)
-    requests = after["requests"] - before["requests"]
+    begin = _parts(server, network.name)
+    turns = [
+        (loop.rate(seconds), served(ask, seconds, clients, rows), loop.rate(seconds, fills=True))
+        for _ in range(rounds)
+    ]
+    middle = _parts(server, network.name)
+    alone = [_latencies(loop, ask) for _ in range(rounds)]
+    end = _parts(server, network.name)
     return {
-        "bare_per_s": median(bare for bare, _ in turns),
-        "served_per_s": median(each for _, each in turns),
-        "ratio": median(each / bare for bare, each in turns),
-        "bare_p50_ms": 1e3 * median(bare for bare, _ in alone),
-        "added_p50_ms": 1e3 * median(each - bare for bare, each in alone),
-        **{f"{part}_us": (after[part] - before[part]) / requests / 1e3 for part in PARTS},
+        "bare_per_s": median(bare for bare, _, _ in turns),
+        "served_per_s": median(each for _, each, _ in turns),
+        "ratio": median(each / bare for bare, each, _ in turns),
+        "ratio_filled": median(each / filled for _, each, filled in turns),
+        "bare_p50_ms": 1e3 * median(bare for bare, _, _ in alone),
+        "added_p50_ms": 1e3 * median(each - bare for bare, each, _ in alone),
+        "added_filled_p50_ms": 1e3 * median(each - filled for _, each, filled in alone),
         "largest_difference": _difference(ask, run, host),
+        **_each(begin, middle, "busy"),
+        **_each(middle, end, "alone"),
     }
+
+
+def _each(before: dict[str, int], after: dict[str, int], load: str) -> dict[str, float]:
+    """Return the microseconds of each part of a request's way, between two results of _parts."""
+    requests = after["requests"] - before["requests"]
+    return {f"{part}_{load}_us": (after[part] - before[part]) / requests / 1e3 for part in PARTS}
 
 
 def _parts(server: Any, model: str) -> dict[str, int]:
@@ -163,15 +187,14 @@ def served(ask: Any, seconds: float, clients: int, rows: int) -> float:
         return runs * rows / (time.perf_counter() - begin)
 
 
-def _latency(loop: BareLoop, ask: Any, count: int = 60) -> tuple[float, float]:
-    """Return the median seconds of single batches: of the loop, and of the server."""
-    bare = median(loop.latencies(count))
-    found = []
+def _latencies(loop: BareLoop, ask: Any, count: int = 60) -> tuple[float, float, float]:
+    """Return the median seconds of single batches: of the loop, the server, and the loop that fills."""
+    bare, found = median(loop.latencies(count)), []
     for _ in range(count):
         begin = time.perf_counter()
         ask()
         found.append(time.perf_counter() - begin)
-    return bare, median(found)
+    return bare, median(found), median(loop.latencies(count, fills=True))
 
 
 def _difference(ask: Any, run: Any, host: Any) -> float:

@@ -109,13 +109,15 @@ def gpu(monkeypatch):
 
 def test_each_format_is_compared_with_its_loop(gpu, tmp_path):
     cases = [models.Case(kind, batches=(1, 2)) for kind in ("torchscript", "exported", "module")]
-    cases.append(models.Case("torchscript", 2, polls=True, batches=(2,), networks=models.ONE))
+    more = {"batches": (2,), "networks": models.ONE}
+    cases.append(models.Case("torchscript", 2, polls=True, ahead=3, **more))
 
     rows = list(models.measure(tmp_path, 0.01, 1, cases))
 
     assert [row.get("error") for row in rows] == [None] * 13
     assert {row["network"] for row in rows} == {"resnet50", "encoder"}
     assert all(row["ratio"] > 0 and row["largest_difference"] == 0 for row in rows)
+    assert all(row["ratio_filled"] > 0 and row["compute_infer_busy_us"] > 0 for row in rows)
     assert all(set(goals.missed("models", row)) == {"ratio", "added_p50_ms"} for row in rows)
 
 
