@@ -21,7 +21,6 @@ LARGEST = 32 << 20  # bytes; glibc takes larger blocks from the system, and retu
 KEPT = 64 << 20  # bytes that may be free at the end of the heap
 WORTH_A_TRIM = 64 << 20  # bytes that requests and answers must have freed before a Trimmer acts
 TRIM_DELAY_S = 2.0  # from then until it does: freed memory may be needed again, or more be freed
-LOOK_S = 5.0  # between two checks of a FreeMemoryWatch
 
 _SETTINGS = (  # groups of: the number in malloc.h, the variable of other processes, the value
     ((-3, "MALLOC_MMAP_THRESHOLD_", LARGEST), (-1, "MALLOC_TRIM_THRESHOLD_", KEPT)),
@@ -35,7 +34,7 @@ def keep() -> None:
     A group of _SETTINGS stays as it is if the environment has one of its variables. Nothing changes if
     GLIBC_TUNABLES sets malloc, or without glibc.
     """
-    mallopt = _glibc("mallopt")
+    mallopt = glibc("mallopt")
     if mallopt is None or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
     for group in _SETTINGS:
@@ -84,7 +83,7 @@ class Trimmer:
 
 def system_trim() -> Callable[[], None] | None:
     """Return a function that gives freed memory back to the system; None without glibc."""
-    malloc_trim = _glibc("malloc_trim")
+    malloc_trim = glibc("malloc_trim")
     return None if malloc_trim is None else lambda: malloc_trim(0)
 
 
@@ -94,55 +93,7 @@ async def trim() -> None:
         await asyncio.get_running_loop().run_in_executor(None, give)
 
 
-class FreeMemoryWatch:
-    """Returns freed memory that no account counts, such as that of a library with its own connections.
-
-    Event loop only.
-
-    free   returns how many freed bytes the C library keeps
-    trim   returns them to the system; called on a thread
-    """
-
-    def __init__(
-        self, free: Callable[[], int] | None = None, trim: Callable[[], None] | None = None
-    ):
-        self._free = _free_bytes() if free is None else free
-        self._trim = system_trim() if trim is None else trim
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Check every LOOK_S seconds. Do nothing if the C library cannot count or return memory."""
-        if self._free is not None and self._trim is not None:
-            self._timer = loop.call_later(LOOK_S, self._look, loop)
-
-    def stop(self) -> None:
-        """Stop checking."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        assert self._free is not None and self._trim is not None
-        if self._free() > KEPT + WORTH_A_TRIM:
-            loop.run_in_executor(None, self._trim)
-        self.start(loop)
-
-
-class _MallInfo(ctypes.Structure):
-    """struct mallinfo2 of malloc.h; fordblks: freed bytes in all arenas."""
-
-    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]
-
-
-def _free_bytes() -> Callable[[], int] | None:
-    """Return the function that counts freed memory; None without glibc 2.33 or later."""
-    if (mallinfo := _glibc("mallinfo2")) is None:
-        return None
-    mallinfo.restype = _MallInfo
-    return lambda: int(mallinfo().fordblks)
-
-
-def _glibc(function: str) -> Any:
+def glibc(function: str) -> Any:
     """Return a function of the C library; None if it has none of this name (musl, macOS, Windows)."""
     try:
         return getattr(ctypes.CDLL(None), function)

@@ -14,9 +14,9 @@ import grpc
 import grpc.aio
 
 from core.errors import CoreError, unavailable
-from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
 from frontends.grpc.engine import Engine
+from frontends.grpc.free_memory import FreeMemoryWatch
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.shared import unix_sockets
 from frontends.shared.inherited_sockets import is_inherited

@@ -170,51 +170,6 @@ class TestTrimmer:
         assert after - before < 50 * 2**20
 
 
-class TestMemoryThatNoAccountCounts:
-    @pytest.fixture(autouse=True)
-    def often(self, monkeypatch):
-        monkeypatch.setattr(heap, "LOOK_S", 0.001)
-
-    async def test_much_goes_back_until_it_stops(self):
-        trimmed = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        free = [heap.KEPT + heap.WORTH_A_TRIM + 1]
-        watch = heap.FreeMemoryWatch(
-            lambda: free[0], lambda: loop.call_soon_threadsafe(trimmed.set)
-        )
-
-        watch.start(loop)
-        await asyncio.wait_for(trimmed.wait(), 20)
-        watch.stop()
-
-        assert watch._timer.cancelled()
-
-    async def test_little_stays(self):
-        looked, trims = asyncio.Event(), []
-
-        def free():
-            looked.set()
-            return heap.KEPT
-
-        watch = heap.FreeMemoryWatch(free, lambda: trims.append(None))
-
-        watch.start(asyncio.get_running_loop())
-        await asyncio.wait_for(looked.wait(), 20)
-        watch.stop()
-
-        assert trims == []
-
-    def test_the_library_reports_its_free_memory(self):
-        """The blocks below the last one are free, and counted."""
-        program = KEEP + RETAINED.replace("heap.system_trim()()", "pass").replace(
-            "print(before, kept, resident())", "print(before, kept, heap._free_bytes()())"
-        )
-
-        _, _, free = map(int, printed(program).split())
-
-        assert free > 150 * 2**20
-
-
 RETAINED = """
 import gc
 
