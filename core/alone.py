@@ -20,21 +20,6 @@ from core.pipeline.instances.specs import instance_specs
 from core.system.host_policy import HostPolicies
 
 
-def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str]) -> None:
-    """Open a model's backend, let it complete `config` from the files if it can, and close it.
-
-    path       the version's directory
-    settings   what --backend-config says for the backend
-    Raises CoreError, also in place of another exception of its import, open or complete.
-    """
-    backend = _opened(config, settings)
-    try:
-        if backend.complete is not None:
-            call_author(backend.name, "complete", backend.complete, config, path, backend)
-    finally:
-        backend.close()
-
-
 class ModelAlone:
     """A version of a model and one of its instances, opened in the order that core.backend gives.
 
@@ -62,7 +47,7 @@ class ModelAlone:
     ):
         self.signature = configuration.signature_of(config, directory, version)
         with ExitStack() as opened:
-            self.backend = _opened(config, settings)
+            self.backend = opened_backend(config, settings)
             opened.callback(self.backend.close)
             model = self.backend.model()
             model.name, model.version, model.path, model.directory = name, version, path, directory
@@ -83,7 +68,8 @@ class ModelAlone:
         self._opened.close()
 
 
-def _opened(config: ModelConfig, settings: Mapping[str, str]) -> Backend:
+def opened_backend(config: ModelConfig, settings: Mapping[str, str]) -> Backend:
+    """Return the backend of a configuration, opened: close it. Raises CoreError for any of its exceptions."""
     backend = plugins.backend(config.backend)
     backend.config = dict(settings)
     call_author(backend.name, "open", backend.open)

@@ -18,11 +18,11 @@ from backend_python.api.host import current
 from backend_python.api.request import InferenceRequest
 from backend_python.child.host import ChildHost
 from core import config as configuration
-from core.alone import ModelAlone, complete_alone
+from core.alone import ModelAlone, opened_backend
 from core.backend import Device, ModelInstance, implements
 from core.batch import Batch
 from core.config import ModelConfig
-from core.errors import CoreError, Fatal
+from core.errors import CoreError, Fatal, call_author
 from core.request import InferenceRequest as CoreRequest
 from core.request import RequestedOutput
 from core.tensor import Tensor, array_tensor
@@ -35,9 +35,17 @@ _ORIGIN = "the configuration that the server has sent"
 
 
 def completed(config: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the configuration, completed by the backend from the files in the version's directory."""
+    """Return the configuration, completed by the backend from the files in the version's directory.
+
+    Raises CoreError, also in place of another exception of the backend's import, open or complete.
+    """
     message = _configuration(json.dumps(config))
-    complete_alone(message, Path(path), _settings())
+    backend = opened_backend(message, _settings())
+    try:
+        if backend.complete is not None:
+            call_author(backend.name, "complete", backend.complete, message, Path(path), backend)
+    finally:
+        backend.close()
     return configuration.to_json(message)
 
 
