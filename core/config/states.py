@@ -29,6 +29,7 @@ class StateSpec:
     dims      shape without the batch dimension; -1 is any size
     initial   value for the first request of a sequence, with a batch dimension of 1 if the model has one;
               read-only
+    grows     whether the configuration has `use_growable_memory` for it
     """
 
     input_name: str
@@ -36,6 +37,7 @@ class StateSpec:
     dtype: DataType
     dims: tuple[int, ...]
     initial: Tensor
+    grows: bool = False
 
     def fits(self, shape: tuple[int, ...], batched: bool) -> bool:
         """Return whether the state of one request may have this shape.
@@ -80,7 +82,8 @@ def _state(
         raw = _read(file_name, label, model_directory)
         _check_size(raw, dtype, shape, file_name, label)
         initial = Tensor(state.input_name, dtype, shape, raw=raw)
-    return StateSpec(state.input_name, state.output_name, dtype, dims, initial)
+    names = state.input_name, state.output_name
+    return StateSpec(*names, dtype, dims, initial, grows=state.use_growable_memory)
 
 
 def zeros(name: str, dtype: DataType, shape: tuple[int, ...]) -> Tensor:

@@ -39,6 +39,7 @@ _cache = group("Response Cache")
 _rate = group("Rate Limiter")
 _memory = group("Memory/Device Management")
 _security = group("Security")
+_PLUGIN = "a plugin brings it (docs/operate/gpus.md)"
 
 
 @dataclass(kw_only=True)
@@ -98,8 +99,7 @@ class Options:
     model_namespacing: bool = _models(BOOL, False,
         "Permit models with the same name in several repositories.")
     enable_peer_access: bool = _models(BOOL, True,
-        "Permit GPUs to read each other's memory.",
-        idle="a plugin brings it (docs/operate/gpus.md)")
+        "Permit GPUs to read each other's memory.", idle=_PLUGIN)
 
     allow_metrics: bool = _metrics(BOOL, True, "Serve metrics.")
     allow_gpu_metrics: bool = _metrics(BOOL, True, "Include GPUs in the metrics.",
@@ -135,21 +135,20 @@ class Options:
         "Amount of a resource, on one device or on each.")
 
     pinned_memory_pool_byte_size: int = _memory(integer(), 256 * 2**20,
-        "Size of the pool of pinned memory.", idle="there is no pool of pinned memory")
+        "Size of the pool of pinned memory.", idle=_PLUGIN)
     cuda_memory_pool_byte_size: dict[int, int] = _memory(device_pair("<integer>", read_int), {},
-        "Size of the pool of a GPU.", idle="there is no pool of GPU memory")
+        "Size of the pool of a GPU.", idle=_PLUGIN)
     cuda_virtual_address_size: dict[int, int] = _memory(device_pair("<integer>", read_int), {},
-        "Most memory of one growable state on a GPU.", idle="there are no growable states")
+        "Most memory of one growable state on a GPU.", idle=_PLUGIN)
     min_supported_compute_capability: float = _memory(FLOAT, 6.0,
-        "Oldest GPUs that are used.", idle="a plugin brings it (docs/operate/gpus.md)")
+        "Oldest GPUs that are used.", idle=_PLUGIN)
     buffer_manager_thread_count: int = _memory(integer(), 0,
         "Threads that copy tensors.", idle="tensors are copied by the thread that needs them")
     host_policy: dict[str, dict[str, str]] = _memory(settings("policy", owner_needed=True), {},
         "CPU cores (cpu-cores=<lower>-<upper>) or NUMA node (numa-node=<number>) for instances with a host "
         "policy.")
     model_load_gpu_limit: dict[int, float] = _memory(device_pair("<fraction>", read_float), {},
-        "Share of a GPU's memory above which no model is loaded.",
-        idle="a plugin brings it (docs/operate/gpus.md)")
+        "Share of a GPU's memory above which no model is loaded.", idle=_PLUGIN)
     request_memory_byte_size: int = _memory(integer(), 0,
         "Largest size in bytes of the requests and responses of all connections together. 0: half of the "
         "memory of the machine or container. One connection may hold as many bytes as are free. Workers "

@@ -15,6 +15,7 @@ from core.control.metrics import latencies
 from core.control.metrics.latencies import Labelled
 from core.control.metrics.versions import labels_of, named
 from core.control.metrics.watch import Watch
+from core.devices import pools
 from core.lifecycle import ModelManager, ModelVersion
 from core.options import Options
 from core.system.account import MemoryAccount
@@ -84,8 +85,7 @@ class MetricCollector:
             *_gauges(plain),
             latencies.batch_sizes(counted),
             *_of_loads(plain, every, self._manager.results()),
-            # There is no pool of pinned memory.
-            *_of_server(dict.fromkeys(_PINNED, 0)),
+            *_of_server(dict(zip(_PINNED, pools.current().pinned_bytes(), strict=True))),
             *self._watch.families(),
             *_of_server(
                 {
