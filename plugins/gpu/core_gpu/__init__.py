@@ -1,6 +1,7 @@
-"""Options of Triton about GPUs: which ones are used, how full they may be, access between them.
+"""Options of Triton about GPUs: which ones are used, how full they may be, access between them, pools.
 
 core_server_starting ─► server_gpus.py ─► capability.py, load_limit.py, peers.py ─► driver.py, memory.py
+                                      └─► gpu_pools.py ─► pool.py, block.py, growable.py ─► driver.py
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 import core
+from core.devices import pools
 from core_gpu.options import GpuOptions
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def core_server_starting(server: InferenceServer) -> None:
 
     if (found := open_gpus(GpuOptions.of(server.options))) is not None:
         server.manager.place_on(found.supported)
+        pools.use(found.pools)
         _servers[id(server.models)] = found
 
 
@@ -46,4 +49,5 @@ def core_around_load(
 @core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
     if (found := _servers.pop(id(getattr(server, "models", None)), None)) is not None:
+        pools.leave(found.pools)
         found.close()

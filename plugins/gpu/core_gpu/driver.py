@@ -1,19 +1,22 @@
 """CudaDriver: what the driver of NVIDIA tells of the GPUs of this process, and access between them.
 
 It needs no other library of CUDA. GPUs have the numbers that frameworks give them: CUDA_VISIBLE_DEVICES and
-CUDA_DEVICE_ORDER apply. Only `enable_access` and `retain` touch a context; everything else takes no memory of
-a GPU.
+CUDA_DEVICE_ORDER apply. A context takes memory of a GPU: only `retain`, and what needs its result, creates or
+uses one.
 """
 
 from __future__ import annotations
 
 import ctypes
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
 _ALREADY_ENABLED = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 _NAME_BYTES = 256
+_PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for all contexts
 
 
 class DriverError(Exception):
@@ -38,21 +41,21 @@ class CudaDriver:
 
     def __init__(self, library: Any):
         self._library = library
-        self._call("cuInit", 0)
+        self.call("cuInit", 0)
         count = ctypes.c_int()
-        self._call("cuDeviceGetCount", ctypes.byref(count))
+        self.call("cuDeviceGetCount", ctypes.byref(count))
         self.count = count.value
 
     def name(self, number: int) -> str:
         """Return the product name of a GPU."""
         found = ctypes.create_string_buffer(_NAME_BYTES)
-        self._call("cuDeviceGetName", found, _NAME_BYTES, number)
+        self.call("cuDeviceGetName", found, _NAME_BYTES, number)
         return found.value.decode(errors="replace")
 
     def uuid(self, number: int) -> str:
         """Return the UUID of a GPU, or of the MIG part that this process sees, without "GPU-" or "MIG-"."""
         found = ctypes.create_string_buffer(16)
-        self._call("cuDeviceGetUuid_v2", found, number)
+        self.call("cuDeviceGetUuid_v2", found, number)
         return str(uuid.UUID(bytes=found.raw))
 
     def capability(self, number: int) -> tuple[int, int]:
@@ -62,39 +65,66 @@ class CudaDriver:
     def can_access(self, number: int, peer: int) -> bool:
         """Return whether the machine lets a GPU read the memory of another one directly."""
         found = ctypes.c_int()
-        self._call("cuDeviceCanAccessPeer", ctypes.byref(found), number, peer)
+        self.call("cuDeviceCanAccessPeer", ctypes.byref(found), number, peer)
         return bool(found.value)
 
     def in_use(self, number: int) -> bool:
         """Return whether this process has the primary context of a GPU, which frameworks share."""
         flags, active = ctypes.c_uint(), ctypes.c_int()
-        self._call("cuDevicePrimaryCtxGetState", number, ctypes.byref(flags), ctypes.byref(active))
+        self.call("cuDevicePrimaryCtxGetState", number, ctypes.byref(flags), ctypes.byref(active))
         return bool(active.value)
 
     def retain(self, number: int) -> ctypes.c_void_p:
         """Return the primary context of a GPU, created if needed, and keep it until `release`."""
         context = ctypes.c_void_p()
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
         return context
 
     def release(self, number: int) -> None:
-        self._call("cuDevicePrimaryCtxRelease_v2", number)
+        self.call("cuDevicePrimaryCtxRelease_v2", number)
+
+    @contextmanager
+    def within(self, context: ctypes.c_void_p) -> Iterator[None]:
+        """Make a context the current one of this thread inside the with statement."""
+        self.call("cuCtxPushCurrent_v2", context)
+        try:
+            yield
+        finally:
+            self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def enable_access(self, context: ctypes.c_void_p, peer: ctypes.c_void_p) -> None:
         """Let the GPU of a context read the memory of the peer's. No error if it already can."""
-        self._call("cuCtxPushCurrent_v2", context)
-        try:
-            self._call("cuCtxEnablePeerAccess", peer, 0, accepted=_ALREADY_ENABLED)
-        finally:
-            self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        with self.within(context):
+            self.call("cuCtxEnablePeerAccess", peer, 0, accepted=_ALREADY_ENABLED)
+
+    def allocate_host(self, size: int) -> int:
+        """Return the address of `size` new bytes of page-locked host memory. Needs a current context."""
+        found = ctypes.c_void_p()
+        self.call("cuMemHostAlloc", ctypes.byref(found), ctypes.c_size_t(size), _PORTABLE)
+        return found.value or 0
+
+    def free_host(self, address: int) -> None:
+        self.call("cuMemFreeHost", ctypes.c_void_p(address))
+
+    def allocate(self, size: int) -> int:
+        """Return the address of `size` new bytes on the GPU of the current context."""
+        found = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(found), ctypes.c_size_t(size))
+        return found.value
+
+    def free(self, address: int) -> None:
+        self.call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def _attribute(self, number: int, attribute: int) -> int:
         found = ctypes.c_int()
-        self._call("cuDeviceGetAttribute", ctypes.byref(found), attribute, number)
+        self.call("cuDeviceGetAttribute", ctypes.byref(found), attribute, number)
         return found.value
 
-    def _call(self, name: str, *arguments: Any, accepted: int = 0) -> None:
-        """Call a function of the library. `accepted` is a status that is no error, besides 0."""
+    def call(self, name: str, *arguments: Any, accepted: int = 0) -> None:
+        """Call a function of the library. `accepted` is a status that is no error, besides 0.
+
+        arguments   of types of ctypes, unless a C int has room for the number
+        """
         try:
             status = getattr(self._library, name)(*arguments)
         except AttributeError:

@@ -12,9 +12,10 @@ from core.config import ModelConfig
 from core.devices.visible import gpus
 from core_gpu.capability import supported
 from core_gpu.driver import CudaDriver, DriverError, open_driver
+from core_gpu.gpu_pools import GpuPools
 from core_gpu.load_limit import check_limits
 from core_gpu.memory import GpuMemory
-from core_gpu.options import GpuOptions
+from core_gpu.options import POOL_BYTES, STATE_BYTES, GpuOptions
 from core_gpu.peers import Peers
 
 logger = logging.getLogger("core")
@@ -28,8 +29,8 @@ def open_gpus(
 ) -> ServerGpus | None:
     """Apply the options at the start of a server. None if this process sees no GPU that it can use.
 
-    Logs a warning for a limit of a GPU that this process does not see. Raises CoreError(INTERNAL) if a limit
-    is set and the memory of GPUs cannot be read.
+    Logs a warning for an option about a GPU that this process does not see. Raises CoreError(INTERNAL) if a
+    limit for loads is set and the memory of GPUs cannot be read.
     """
     numbers = tuple(visible())
     opened = None
@@ -41,12 +42,13 @@ def open_gpus(
         except DriverError as error:
             logger.warning("the options about GPUs have no effect: the driver fails: %s", error)
             return None
-    for number in options.model_load_gpu_limit.keys() - set(numbers):
-        there = ", ".join(map(str, numbers)) or "none"
-        logger.warning(
-            "--model-load-gpu-limit names GPU %d, which this process does not see; it sees: %s",
-            *(number, there),
-        )
+    there = ", ".join(map(str, numbers)) or "none"
+    for option, values in options.by_gpu().items():
+        for number in values.keys() - set(numbers):
+            logger.warning(
+                "%s names GPU %d, which this process does not see; it sees: %s",
+                *(option, number, there),
+            )
     if opened is None:
         return None
     limits = {
@@ -57,6 +59,17 @@ def open_gpus(
         limits,
         memory(opened) if limits else None,
         Peers(opened) if options.enable_peer_access and opened.count > 1 else None,
+        _pools(opened, usable, options),
+    )
+
+
+def _pools(driver: CudaDriver, numbers: Sequence[int], options: GpuOptions) -> GpuPools:
+    sizes, limits = options.cuda_memory_pool_byte_size, options.cuda_virtual_address_size
+    return GpuPools(
+        driver,
+        pinned=options.pinned_memory_pool_byte_size,
+        sizes={number: sizes.get(number, POOL_BYTES) for number in numbers},
+        limits={number: limits.get(number, STATE_BYTES) for number in numbers},
     )
 
 
@@ -67,6 +80,7 @@ class ServerGpus:
     limits      number of a GPU → fraction of its memory beyond which no model is loaded on it
     memory      set if there are limits
     peers       set if several GPUs may access each other
+    pools       its pools, not allocated yet
     """
 
     def __init__(
@@ -75,11 +89,13 @@ class ServerGpus:
         limits: dict[int, float],
         memory: GpuMemory | None,
         peers: Peers | None,
+        pools: GpuPools,
     ):
         self.supported = supported
         self._limits = limits
         self._memory = memory
         self._peers = peers
+        self.pools = pools
 
     def around(self, config: ModelConfig) -> AbstractAsyncContextManager[Any] | None:
         """Return what a load is done within; None if the options do not concern this model."""
@@ -95,6 +111,7 @@ class ServerGpus:
             self._memory.close()
         if self._peers is not None:
             self._peers.close()
+        self.pools.close()
 
     @asynccontextmanager
     async def _surrounded(self, name: str, numbers: Sequence[int]) -> AsyncIterator[None]:

@@ -9,6 +9,7 @@ from ctypes import c_void_p
 from types import SimpleNamespace
 
 import pynvml
+from played_memory import PlayedMemory
 
 PEER_ACCESS_ALREADY_ENABLED = 704
 ERRORS = {2: b"out of memory", 100: b"no CUDA-capable device is detected"}
@@ -26,13 +27,14 @@ class Gpu:
         self.fails = None  # an exception of NVML
 
 
-class PlayedCuda:
+class PlayedCuda(PlayedMemory):
     """libcuda. `statuses` maps the name of a function to the status that it returns.
 
     links   pairs of GPUs that can access each other; None: all
     """
 
     def __init__(self, gpus, links=None):
+        super().__init__()
         self.gpus, self.links = gpus, links
         self.statuses, self.calls, self.stack = {}, [], []
 

@@ -3,9 +3,12 @@
 import ctypes
 import subprocess
 import sys
+from ctypes import c_uint64, c_void_p
 
+import numpy as np
 import pytest
 from core_gpu.driver import DriverError, open_driver
+from core_gpu.gpu_pools import GpuPools
 from core_gpu.memory import GpuMemory
 
 import core
@@ -112,6 +115,63 @@ def test_access_that_is_impossible_is_an_error_with_the_name_of_the_function(dri
             driver.enable_access(context, context)
     finally:
         driver.release(0)
+
+
+@pytest.fixture
+def pools(driver):
+    made = GpuPools(driver, pinned=1 << 20, sizes={0: 1 << 20}, limits={0: 16 << 20})
+    made.open(0)
+    yield made
+    made.close()
+
+
+def test_bytes_pass_through_the_pools(driver, pools):
+    source, target, part = pools.on_host(5000), pools.on_host(5000), pools.on_gpu(0, 5000)
+    source[:] = np.arange(5000) % 251
+    target[:] = 0
+    size = ctypes.c_size_t(5000)
+
+    with driver.within(driver.retain(0)):
+        driver.call("cuMemcpyHtoD_v2", c_uint64(part.ptr), c_void_p(source.ctypes.data), size)
+        driver.call("cuMemcpyDtoH_v2", c_void_p(target.ctypes.data), c_uint64(part.ptr), size)
+    driver.release(0)
+
+    assert np.array_equal(source, target)
+    assert pools.pinned_bytes() == (1 << 20, 2 * 5120)
+
+
+def test_a_range_keeps_its_content_when_it_grows(driver, pools):
+    found = pools.growable(0)
+    first = found.memory(1000)
+    target = np.zeros(1000, np.uint8)
+
+    with driver.within(driver.retain(0)):
+        driver.call("cuMemsetD8_v2", c_uint64(first.ptr), ctypes.c_ubyte(7), ctypes.c_size_t(1000))
+        second = found.memory(10 << 20)
+        last = c_uint64(second.ptr + (10 << 20) - 1000)
+        driver.call("cuMemcpyDtoD_v2", last, c_uint64(first.ptr), ctypes.c_size_t(1000))
+        driver.call("cuMemcpyDtoH_v2", c_void_p(target.ctypes.data), last, ctypes.c_size_t(1000))
+    driver.release(0)
+
+    assert second.ptr == first.ptr == found.address
+    assert (target == 7).all()
+    assert found.memory((16 << 20) + 1) is None
+
+
+def test_memory_of_the_pools_is_given_back(driver, memory):
+    context = driver.retain(0)
+    before = memory.of(0).used
+    made = GpuPools(driver, pinned=0, sizes={0: GIB}, limits={0: 2 * GIB})
+    made.open(0)
+    found = made.growable(0)
+    kept = found.memory(GIB)
+    assert memory.of(0).used - before > 1.9 * GIB
+
+    made.close()
+    del found, kept
+
+    assert context and memory.of(0).used - before < 0.1 * GIB
+    driver.release(0)
 
 
 @pytest.mark.skipif(len(gpus()) < 2, reason="there is no second GPU")

@@ -120,5 +120,5 @@ def test_resources_are_of_one_device_or_of_each_and_their_names_have_no_case():
 
 def test_memory_of_a_device_is_given_once_for_each():
     options = parsed("--cuda-memory-pool-byte-size=0:1", "--cuda-memory-pool-byte-size=0:2")
-    assert options.cuda_memory_pool_byte_size == {0: 2}
+    assert options.value("cuda_memory_pool_byte_size") == {0: 2}
     assert "requires format <first>:<second>. Found: 0" in refused("--model-load-gpu-limit=0")
