@@ -19,15 +19,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from backend_pytorch import pooled
 from backend_pytorch.tensors import array_of
 from core.backend import Device
-from core.devices import dlpack
+from core.devices import dlpack, pools
 
 
 def streams_of(device: Device, program: Any, *, polls: bool = False) -> DeviceStreams:
-    """Return the streams of an instance: on its GPU, or on every GPU for a model that places itself."""
+    """Return the streams of an instance: on its GPU, or on every GPU for a model that places itself.
+
+    Opens the server's pools of memory for the GPU of the inputs.
+    """
     single = device.kind == "GPU"
     found = torch.device("cuda", device.id) if single else _home(program)
+    if found.type == "cuda":
+        pools.current().open(found.index)
     return DeviceStreams(found, every_gpu=not single, waits=program.keeps_outputs, polls=polls)
 
 
@@ -95,26 +101,31 @@ class DeviceStreams:
             yield
 
     def staging(self, size: int) -> Any:
-        """Return a new tensor uint8[size] in host memory. It is pinned if the inputs go to a GPU.
+        """Return a new tensor uint8[size] in host memory: in pinned memory if the inputs go to a GPU.
 
-        torch's pool does not reuse pinned memory before the copies from it are complete.
+        The caller keeps it until it has waited for the batch's Mark.
         """
-        return torch.empty(size, dtype=torch.uint8, pin_memory=self.place is not None)
+        return torch.empty(size, dtype=torch.uint8) if self.place is None else pooled.on_host(size)
 
-    def to_device(self, staged: Any) -> Any:
-        """Start a copy of a tensor in `staging` to the GPU, on the current stream, and return the copy.
+    def room(self, staged: Any) -> tuple[Any, bool]:
+        """Return memory for a copy of a tensor in `staging`, and whether it is a part of a pool.
 
-        Returns the tensor itself if the inputs are on the CPU.
+        It is uint8[size] on the GPU of the inputs, or the tensor itself if the inputs are on the CPU. Other
+        memory than a pool's belongs to the current stream.
         """
-        return staged if self.place is None else staged.to(self.device, non_blocking=True)
-
-    def room(self, size: int) -> Any:
-        """Return a new tensor uint8[size] on the GPU of the inputs. It belongs to the current stream."""
-        return torch.empty(size, dtype=torch.uint8, device=self.device)
+        if self.place is None:
+            return staged, False
+        size = staged.numel()
+        found = pooled.on_gpu(self.device, size)
+        if found is None:
+            return torch.empty(size, dtype=torch.uint8, device=self.device), False
+        return found, True
 
     def send(self, staged: Any, room: Any, begin: int, end: int) -> None:
-        """Start a copy of some bytes of a tensor in `staging` to the same bytes of a tensor in `room`."""
-        room[begin:end].copy_(staged[begin:end], non_blocking=True)
+        """Start a copy of some bytes of a tensor in `staging` to the same bytes of its `room`."""
+        if room is not staged:
+            place = 0, begin, end - begin
+            room.narrow(*place).copy_(staged.narrow(*place), non_blocking=True)
 
     def adopted(self, array: Any) -> Any:
         """Return a torch tensor that uses the memory of an array on a GPU.
@@ -166,8 +177,11 @@ class DeviceStreams:
         return bool(tensor.device.type == "cpu")
 
     def to_host(self, tensor: Any) -> Any:
-        """Start a copy of a tensor to new pinned memory, on its GPU's stream of results. Return the copy."""
-        copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        """Start a copy of a tensor to new host memory, on its GPU's stream of results. Return the copy.
+
+        The memory is that of `pooled.on_host`. A copy to ordinary memory is complete when this returns.
+        """
+        copy = pooled.on_host(_size(tensor)).view(tensor.dtype).reshape(tensor.shape)
         results = self._results[tensor.device.index]
         with torch.cuda.stream(results):
             copy.copy_(tensor, non_blocking=True)
@@ -177,6 +191,17 @@ class DeviceStreams:
     def shown(self, tensor: Any) -> Any:
         """Return a tensor that stays on its GPU as an OnGpu, an array for core with the same memory."""
         return OnGpu(tensor, (self._kind, tensor.device.index))
+
+    def address(self, array: Any) -> int:
+        """Return the address of an array that `shown` has returned, 0 for any other array."""
+        return int(array.tensor.data_ptr()) if isinstance(array, OnGpu) else 0
+
+    def grown(self, memory: Any, tensor: Any) -> Any:
+        """Start a copy of a tensor to memory of a range, on the current stream, and return the copy."""
+        copy = (
+            torch.as_tensor(memory, device=tensor.device).view(tensor.dtype).reshape(tensor.shape)
+        )
+        return copy.copy_(tensor, non_blocking=True)
 
     def mark(self) -> Mark:
         """Return a mark after all work that is queued so far on the streams of results."""
@@ -241,6 +266,11 @@ class OnGpu:
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
         with torch.cuda.device(self.tensor.device):
             return self.tensor.__dlpack__(stream=-1)
+
+
+def _size(tensor: Any) -> int:
+    """Return the size of a tensor's elements in bytes."""
+    return int(tensor.numel() * tensor.element_size())
 
 
 def _stream(number: int) -> Any:

@@ -33,8 +33,8 @@ class Fed:
     """The inputs of one batch, whose copies to the device are in progress.
 
     tensors   name → tensor, or list of text
-    lent      addresses of memory that has another owner and that the program reads in place. An output in
-              such memory is copied
+    lent      addresses of memory that has another owner and that the program reads in place: a client's, or
+              that of a pool. An output in such memory is copied
     held      objects that must live until the mark of the batch
     """
 
@@ -148,12 +148,15 @@ class DeviceFeed:
         streams, size = self._streams, sum(tensor.byte_size for tensor in tensors)
         sources = [tensor.raw for tensor in tensors if tensor.count]
         staged = streams.staging(size)
-        fed.held.append(staged)
-        if size < LARGE or streams.place is None:
+        fed.held.append(staged)  # a pool reuses its memory at once
+        there, is_pooled = streams.room(staged)
+        if is_pooled:
+            fed.lent.add(there.untyped_storage().data_ptr())
+            fed.held.append(there)
+        if size < LARGE or there is staged:
             gather(sources, staged.numpy())
-            there = streams.to_device(staged)
+            streams.send(staged, there, 0, size)
         else:
-            there = streams.room(size)
             self._copier.copy(sources, staged.numpy(), partial(streams.send, staged, there))
         return there.view(torch_dtype_of(dtype)).reshape(shape)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from backend_pytorch.device_states import GrowableStates
 from backend_pytorch.tensors import array_of, array_of_text
 from core.batch import Batch
 from core.dtypes import DataType
@@ -63,6 +64,7 @@ class DeviceResults:
         self._columns = columns
         self._keeps = keeps
         self._scatters = scatters
+        self._growable = GrowableStates(streams)
 
     def pending(
         self, outputs: Mapping[str, Any], batch: Batch, lent: Collection[int]
@@ -77,6 +79,8 @@ class DeviceResults:
         """
         found: dict[str, PendingOutput] = {}
         copied: list[tuple[PendingOutput, Any]] = []
+        grown: list[tuple[PendingOutput, str, Any]] = []
+        growing = self._growable.names(batch) if self._states else ()
         for name, value in outputs.items():
             each = found[name] = PendingOutput()
             if isinstance(value, list):
@@ -89,6 +93,11 @@ class DeviceResults:
                 each.host = array_of(tensor, copy=True)
                 continue
             tensor = tensor.contiguous()
+            if growing and self._is_lent(tensor, lent):
+                tensor = tensor.clone()  # the new value of a state may be written over it
+            if name in growing and self._streams.is_here(tensor):
+                grown.append((each, name, tensor))
+                continue
             if name in self._states:
                 each.parts = self._parts(tensor, batch, lent)
                 continue
@@ -97,6 +106,8 @@ class DeviceResults:
                 each.device = self._own(tensor, lent)
             if here:
                 copied.append((each, tensor))
+        for each, name, tensor in grown:
+            each.parts = self._growable.kept(name, _rows_of(tensor, batch), batch)
         self._streams.computed()
         for each, tensor in copied:
             each.host = self._streams.to_host(tensor)
@@ -121,13 +132,15 @@ class DeviceResults:
 
     def _own(self, tensor: Any, lent: Collection[int]) -> Any:
         """Return the tensor, or a copy if its memory may change or has another owner."""
-        is_lent = tensor.untyped_storage().data_ptr() in lent
-        return tensor.clone() if self._keeps or is_lent else tensor
+        return tensor.clone() if self._keeps or self._is_lent(tensor, lent) else tensor
+
+    def _is_lent(self, tensor: Any, lent: Collection[int]) -> bool:
+        return tensor.untyped_storage().data_ptr() in lent
 
     def _parts(self, tensor: Any, batch: Batch, lent: Collection[int]) -> list[Any]:
         """Return the state of each request in memory of its own, because a state outlives its batch."""
         if len(batch.requests) > 1:
-            return [tensor[rows].clone() for rows in _ranges(batch)]
+            return [part.clone() for part in _rows_of(tensor, batch)]
         size = tensor.numel() * tensor.element_size()
         if tensor.untyped_storage().nbytes() > size:
             return [tensor.clone()]
@@ -203,6 +216,11 @@ def _ranges(batch: Batch) -> list[slice]:
         found.append(slice(first, first + request.rows))
         first += request.rows
     return found
+
+
+def _rows_of(tensor: Any, batch: Batch) -> list[Any]:
+    """Return the rows of each request."""
+    return [tensor] if len(batch.requests) == 1 else [tensor[rows] for rows in _ranges(batch)]
 
 
 def _part(whole: Tensor | None, rows: slice) -> Tensor:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import torch
 from core_testing.fake_device import DeviceArray, FakeDevice
 
+from core.devices import pools
+
 
 class FakeStreams:
     """A backend_pytorch.cuda.DeviceStreams on a FakeDevice.
@@ -59,14 +61,16 @@ class FakeStreams:
 
     def staging(self, size):
         self.did(f"staging of {size}")
-        return torch.full((size,), 0xEE, dtype=torch.uint8)
+        found = pools.current().on_host(size)
+        if found is None:
+            return torch.full((size,), 0xEE, dtype=torch.uint8)
+        return torch.from_numpy(found)
 
-    def to_device(self, staged):
-        self.did("to device")
-        return staged.clone()
-
-    def room(self, size):
-        return torch.full((size,), 0xDD, dtype=torch.uint8)
+    def room(self, staged):
+        part = pools.current().on_gpu(self.place[1], staged.nbytes)
+        if part is None:
+            return torch.full_like(staged, 0xDD), False
+        return _as(staged, part), True
 
     def send(self, staged, room, begin, end):
         self.did("to device")
@@ -99,9 +103,18 @@ class FakeStreams:
 
     def to_host(self, tensor):
         self.did("to host", "results")
-        copy = torch.full_like(tensor, 77)
+        found = pools.current().on_host(tensor.nbytes)
+        copy = torch.empty_like(tensor) if found is None else _as(tensor, found)
+        copy.fill_(77)
         self._copies.append((copy, tensor.clone() if self.waits else tensor))
         return copy
+
+    def address(self, array):
+        return array._held.ctypes.data if isinstance(array, DeviceArray) else 0
+
+    def grown(self, memory, tensor):
+        self.did("grown")
+        return _as(tensor, memory).copy_(tensor)
 
     def shown(self, tensor):
         return DeviceArray(self.fake, tensor.numpy())
@@ -113,6 +126,11 @@ class FakeStreams:
 
     def settle(self):
         self.did("settled")
+
+
+def _as(tensor, memory):
+    """Return an array uint8[…] as a tensor with the datatype and shape of another one."""
+    return torch.from_numpy(memory).view(tensor.dtype).reshape(tensor.shape)
 
 
 class FakeMark:

@@ -198,3 +198,25 @@ class NoForward(nn.Module):
     @torch.jit.export
     def predict(self, x: Tensor) -> Tensor:
         return x
+
+
+class Before(nn.Module):
+    """Return the state of a sequence as it was, without a copy, and add x to it."""
+
+    def forward(self, x: Tensor, total: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        return total, x + total
+
+
+class Appending(nn.Module):
+    """Append x to the state of a sequence, and return the sum of all."""
+
+    def forward(self, x: Tensor, all: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        found = torch.cat([all, x], 1)
+        return found.sum(1, keepdim=True), found
+
+
+class Turning(nn.Module):
+    """Exchange two states of a sequence, and return the first. x sets the second."""
+
+    def forward(self, x: Tensor, a: Tensor, b: Tensor) -> Tuple[Tensor, Tensor, Tensor]:  # noqa: UP006
+        return a * 1, b + x, a

@@ -171,6 +171,64 @@ def test_arrays_of_another_gpu_are_copied_between_gpus(server):
     assert copies(lambda: server.infer("more", {"x": x}))[0] == 0
 
 
+# pools ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pools():
+    """Pools of the server, with little room."""
+    driver = pytest.importorskip("core_gpu.driver").open_driver()
+    from core_gpu.gpu_pools import GpuPools
+
+    from core.devices import pools
+
+    made = GpuPools(driver, pinned=1 << 16, sizes={0: 1 << 16}, limits={0: 1 << 20})
+    pools.use(made)
+    yield made
+    pools.leave(made)
+    made.close()
+
+
+def test_answers_are_right_with_pools_that_are_often_full(pools, serve, modules, io):
+    config = BATCH + io("input", ("x", "FP32", 1000)) + io("output", ("y", "FP32", 1000))
+    model = serve(modules.Listed(), config + instances("KIND_GPU", 2))
+    inputs = [np.full((1 + n % 8, 1000), n, np.float32) for n in range(300)]
+
+    answers = model.together(*({"x": x} for x in inputs))
+
+    assert pools.pinned_bytes()[0] == 1 << 16
+    for x, answer in zip(inputs, answers, strict=True):
+        assert np.array_equal(answer["y"], x + 1)
+
+
+def test_a_state_grows_in_place(pools, serve, modules, io):
+    from core.errors import CoreError
+    from core.request import SEQUENCE_START, InferenceRequest
+    from core.tensor import Tensor
+
+    model = serve(
+        modules.Appending(),
+        "max_batch_size: 4 sequence_batching { direct { } state [ { "
+        'input_name: "all" output_name: "after" data_type: TYPE_FP32 dims: [ -1 ] '
+        "use_growable_memory: true } ] } "
+        + io("input", ("x", "FP32", -1))
+        + io("output", ("y", "FP32", 1))
+        + instances("KIND_GPU"),
+    )
+    server = model.served._server.models
+
+    async def ask(flags):
+        inputs = {"x": Tensor.of("x", np.ones((1, 50_000), np.float32))}
+        request = InferenceRequest("m", inputs, correlation_id=4, flags=flags)
+        return (await server.infer(request)).output("y").array.item()
+
+    found = [model.served._call(ask(SEQUENCE_START if not n else 0)) for n in range(5)]
+
+    assert found == [50_000 * n for n in range(1, 6)]
+    with pytest.raises(CoreError, match=r"has 1200004 bytes, .* permits 1048576 bytes"):
+        model.served._call(ask(0))
+
+
 # CUDA graphs ----------------------------------------------------------------------------------
 
 GRAPHS = "optimization { cuda { graphs: true } } "

@@ -4,11 +4,12 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from backend_pytorch import pooled
 from backend_pytorch.cuda import DeviceStreams, OnGpu, streams_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from core.backend import Device
-from core.devices import dlpack
+from core.devices import dlpack, pools
 
 GPU = torch.device("cuda", 1)
 
@@ -66,19 +67,55 @@ def cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     noted = lambda tensor, stream: found.log.append(f"memory is used by {stream.name}")  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "record_stream", noted)
+    # A copy to a GPU is nothing that torch can play here.
+    monkeypatch.setattr(torch.Tensor, "copy_", lambda copy, source, non_blocking: copy)
     with FakeTensorMode():
         yield found
+
+
+def sent(streams):
+    """Return a tensor FP32[6] whose bytes are sent to the device."""
+    staged = streams.staging(24)
+    room, _ = streams.room(staged)
+    streams.send(staged, room, 0, 24)
+    return room.view(torch.float32)
 
 
 def run(streams):
     """Do the steps of a batch in the order of DeviceRuns."""
     with streams.feeding():
-        x = streams.to_device(streams.staging(24).view(torch.float32))
+        x = sent(streams)
         streams.fed([x])
     with streams.computing():
         y = x + 1
         streams.computed()
         return y, streams.to_host(y), streams.mark()
+
+
+def test_a_copy_on_the_gpu_uses_the_pool_while_it_has_room(cuda, monkeypatch):
+    streams = DeviceStreams(GPU, every_gpu=False, waits=False)
+    room = [torch.empty(24, dtype=torch.uint8, device=GPU), None]
+    asked = []
+    monkeypatch.setattr(pooled, "on_gpu", lambda *given: (asked.append(given), room.pop(0))[1])
+    staged = streams.staging(24)
+
+    (first, second) = (streams.room(staged) for _ in range(2))
+
+    assert [first[1], second[1]] == [True, False] and asked == [(GPU, 24)] * 2
+    for found, _ in (first, second):
+        assert (found.shape, found.dtype, found.device) == ((24,), torch.uint8, GPU)
+
+
+def test_a_gpu_of_an_instance_gets_its_pools_ready(cuda, monkeypatch):
+    class Program:
+        keeps_outputs = False
+
+    opened = []
+    monkeypatch.setattr(pools.Pools, "open", lambda _, number: opened.append(number))
+
+    streams_of(Device("GPU", 1), Program())
+
+    assert opened == [1]
 
 
 def test_three_streams_follow_each_other(cuda):
@@ -189,7 +226,7 @@ def test_a_model_that_starts_on_the_host_gets_host_memory(cuda):
     streams = DeviceStreams(torch.device("cpu"), every_gpu=True, waits=False)
 
     with streams.feeding():
-        x = streams.to_device(streams.staging(24).view(torch.float32))
+        x = sent(streams)
         streams.fed([x])
 
     assert streams.place is None and streams.on_host(x) and not streams.takes((dlpack.CUDA, 0))
