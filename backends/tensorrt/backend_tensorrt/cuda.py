@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from core.devices import pools
+
 MAX_PRIORITY, DEFAULT_PRIORITY = -100, 0  # CUDA uses the nearest supported one; 0 is the lowest
 
 
@@ -95,9 +97,24 @@ class Cuda:
             made: Memory = self._cuda.alloc(size)
         return made
 
+    def input_memory(self, size: int, stream: Stream) -> Memory:
+        """Allocate memory as `memory` does, in the server's pool of the current device if that has room.
+
+        Let it go only when no work of the device uses it: the pool gives it away at once.
+        """
+        found: Memory | None = pools.current().on_gpu(int(self._runtime.getDevice()), size)
+        return self.memory(size, stream) if found is None else found
+
     def pinned(self, size: int) -> np.ndarray:
-        """Allocate pinned host memory, uint8[size]. It is freed with the array."""
-        return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
+        """Allocate pinned host memory, uint8[size]: in the server's pool, or without one in that of CuPy.
+
+        It is ordinary memory if the pool is full. It is freed with the array: keep that until no work of the
+        device uses it.
+        """
+        found = pools.current().on_host(size)
+        if found is None:
+            found = np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
+        return found
 
     def to_device(self, target: int, source: int, size: int, stream: Stream) -> None:
         self._copy(target, source, size, self._runtime.memcpyHostToDevice, stream)

@@ -28,6 +28,7 @@ from backend_tensorrt.graphs import GraphSpec
 from backend_tensorrt.loading import Engine, Loader
 from backend_tensorrt.settings import Settings
 from backend_tensorrt.slot import Slot
+from core.devices import pools
 from core.errors import CoreError
 from core.native.gather import gather
 
@@ -69,6 +70,7 @@ class Runner:
         model: str,
         coalesces: bool,
     ):
+        pools.current().open(device)
         self._cuda: Cuda = loader.library.cuda
         self._device = device
         self._engine = engine
@@ -146,12 +148,12 @@ class Runner:
         if self._outputs is not self._compute:
             self._outputs.wait_event(slot.computed)
         rows = feed.rows if spec is not None else 0
-        results = {
-            name: self._result(allocations[name], rows, name in staying, fresh.get(name))
-            for name in wanted
-        }
+        started = Started(slot)  # keeps the memory of copies, also if a later one cannot start
+        for name in wanted:
+            found = self._result(allocations[name], rows, name in staying, fresh.get(name))
+            started.results[name] = found
         slot.done.record(self._outputs)
-        return Started(slot, results)
+        return started
 
     def _graph_for(self, feed: Feed) -> GraphSpec | None:
         """Return the graph that runs a batch; None if the batch runs without one.

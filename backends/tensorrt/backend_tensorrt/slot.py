@@ -6,6 +6,7 @@ batch writes to memory that an earlier batch still reads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,14 @@ from backend_tensorrt.cuda import Cuda, Graph, Memory, Stream
 
 
 class Buffer:
-    """Memory of a device for one tensor. It only grows.
+    """Memory of a device for one tensor. It only grows, and only while no batch uses it.
 
     capacity     size in bytes
     generation   number of allocations
     """
 
-    def __init__(self, cuda: Cuda, stream: Stream):
-        self._cuda = cuda
+    def __init__(self, allocate: Callable[[int, Stream], Memory], stream: Stream):
+        self._allocate = allocate
         self._stream = stream
         self._memory: Memory | None = None
         self.capacity = 0
@@ -32,7 +33,7 @@ class Buffer:
         size = max(1, size)  # TensorRT needs an address for empty tensors, too
         if self._memory is None or size > self.capacity:
             self._memory = None  # free it first: the device may not have memory for both
-            self._memory = self._cuda.memory(size, self._stream)
+            self._memory = self._allocate(size, self._stream)
             self.capacity = size
             self.generation += 1
         return self._memory.ptr
@@ -64,7 +65,8 @@ class Slot:
         """Return the slot's buffer of a tensor. The first call makes the buffer, without memory."""
         key = name, is_input
         if key not in self._buffers:
-            self._buffers[key] = Buffer(self._cuda, self._streams[is_input])
+            allocate = self._cuda.input_memory if is_input else self._cuda.memory
+            self._buffers[key] = Buffer(allocate, self._streams[is_input])
         return self._buffers[key]
 
     def staging(self, name: str, size: int) -> np.ndarray:

@@ -121,6 +121,9 @@ class FakeCuda:
         assert size > 0
         return FakeMemory(size)
 
+    def input_memory(self, size, stream):
+        return self.memory(size, stream)
+
     def pinned(self, size):
         self.pinned_sizes.append(size)
         return np.full(size, 0xBB, np.uint8)
