@@ -46,9 +46,8 @@ class Pool:
         self._block = block
         self._holes = [(0, block.size)]  # start and size
         self._free = block.size  # sum of the holes
-        self._returned: deque[tuple[int, int]] = (
-            deque()
-        )  # parts that are holes from the next call on
+        # Parts that are holes from the next call on.
+        self._returned: deque[tuple[int, int]] = deque()
         self._lock = threading.Lock()
 
     @property
