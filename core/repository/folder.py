@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISREG
 
 from core.errors import internal
 from core.repository.names import is_folder_name
@@ -48,7 +48,10 @@ class FolderRepository(Repository):
             return None
 
     def read_text(self, name: str, path: str) -> str:
-        return (self._path / name / path).read_text("utf-8")
+        file = self._path / name / path
+        if not S_ISREG(os.stat(file).st_mode):  # a pipe would wait for its writer
+            raise OSError("it is not a file")
+        return file.read_text("utf-8")
 
     def directory(self, name: str) -> ModelDirectory:
         return ModelDirectory(self._path / name)

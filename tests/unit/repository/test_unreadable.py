@@ -48,6 +48,11 @@ def looping_configuration(folder):
     (folder.path / "m" / "config.pbtxt").symlink_to("config.pbtxt")
 
 
+def configuration_in_a_pipe(folder):
+    (folder.model("m") / "config.pbtxt").unlink()
+    os.mkfifo(folder.path / "m" / "config.pbtxt")
+
+
 def too_long(folder):
     nested(folder.model("m") / "1", "x" * 250, 20)
 
@@ -63,6 +68,7 @@ def too_deep(folder):
         (through_a_file, "m", "Not a directory"),
         (looping_version, "m/1", "Too many levels of symbolic links"),
         (looping_configuration, "m/config.pbtxt", "Too many levels of symbolic links"),
+        (configuration_in_a_pipe, "m/config.pbtxt", "it is not a file"),
         (too_long, "m/1/xxx", "File name too long"),
         (too_deep, "", "maximum recursion depth"),
     ],
