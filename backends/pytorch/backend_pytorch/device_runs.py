@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -18,10 +18,12 @@ from backend_pytorch import cuda
 from backend_pytorch.device_feed import DeviceFeed, Fed
 from backend_pytorch.device_results import DeviceResults, PendingOutput
 from backend_pytorch.instance import texts_of
+from backend_pytorch.lane import Lane
 from core import dtypes
 from core.batch import Batch
 from core.dtypes import DataType
 from core.errors import CoreError
+from core.native.thread_queue import caller_on
 from core.ragged import scattered
 
 if TYPE_CHECKING:
@@ -64,11 +66,9 @@ class DeviceRuns:
         parameters = instance.model.parameters
         self._no_cudnn = bool(parameters.boolean("DISABLE_CUDNN"))
         self._cleans = bool(parameters.boolean("ENABLE_CACHE_CLEANING"))
-        self._starting = ThreadPoolExecutor(1, f"pytorch-{instance.name}")
-        self._completing = ThreadPoolExecutor(1, f"pytorch-{instance.name}-done")
-        # The first task starts a thread, which inherits the cores of the submitting thread: this one.
-        self._starting.submit(_nothing).result()
-        self._completing.submit(_nothing).result()
+        self._call_on_loop: Callable[[Callable[[], object]], object] | None = None
+        self._starting = Lane(f"pytorch-{instance.name}")
+        self._completing = Lane(f"pytorch-{instance.name}-done")
 
     @property
     def takes_device(self) -> bool:
@@ -77,7 +77,9 @@ class DeviceRuns:
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Start a batch, and call `done` on the event loop when it is answered. Event loop only."""
-        self._starting.submit(self._start, batch, done)
+        if self._call_on_loop is None:
+            self._call_on_loop = caller_on(self._instance.loop)
+        self._starting.put(self._start, batch, done)
 
     def _start(self, batch: Batch, done: Done) -> None:
         """Start a batch on the device, and queue `_finish`; report the error if it cannot start.
@@ -89,7 +91,7 @@ class DeviceRuns:
         except BaseException as error:
             self._report(done, self._failure(error))
         else:
-            self._completing.submit(self._finish, batch, started, done)
+            self._completing.put(self._finish, batch, started, done)
 
     def _started(self, batch: Batch) -> Started:
         instance, streams = self._instance, self._streams
@@ -142,12 +144,13 @@ class DeviceRuns:
         return error if isinstance(error, CoreError) else self._instance.failed(error)
 
     def _report(self, done: Done, error: BaseException | None) -> None:
-        self._instance.loop.call_soon_threadsafe(done, error)
+        assert self._call_on_loop is not None
+        self._call_on_loop(partial(done, error))
 
     def close(self) -> None:
         """Complete all batches, and end the threads."""
-        self._starting.shutdown()
-        self._completing.shutdown()
+        self._starting.close()
+        self._completing.close()
         self._feed.close()
         self._settle()
 
@@ -191,7 +194,3 @@ def device_runs(
         scatters=bool(config.batch_output),
     )
     return DeviceRuns(instance, streams, feed, results)
-
-
-def _nothing() -> None:
-    """Do nothing. As a task, it makes the thread start."""
