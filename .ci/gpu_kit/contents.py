@@ -59,6 +59,7 @@ IMPORTS = (
     "core_gpu_metrics",
     "core_testing.served",
     "frontend_openai",
+    "frontends.grpc.native.connection",
     "tritonclient.grpc",
     "tritonclient.http",
     "tritonclient.utils.cuda_shared_memory",

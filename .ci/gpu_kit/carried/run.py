@@ -37,7 +37,7 @@ SHORTEST_S = 60.0
 PR_SET_PDEATHSIG = 1
 FACTS = """
 import importlib, importlib.metadata, json, sys
-import core, frontends.grpc.native.connection
+import core
 from core.devices.visible import gpus
 def version(name):
     try:
