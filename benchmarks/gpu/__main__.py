@@ -35,7 +35,7 @@ from benchmarks.gpu import page, results
 from benchmarks.gpu.group import run_group
 
 Rows = Iterator[dict[str, Any]]
-# The longest time of each section: twice what it usually takes. The last one has what is left.
+# The longest time of each section, so that one that hangs leaves time for the others.
 LIMITS_S = {
     "models": 240.0,
     "chains": 60.0,

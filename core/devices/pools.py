@@ -20,7 +20,7 @@ class Pools:
         """Get ready for an instance on a GPU. Blocks: call it in the instance's `open`."""
 
     def on_host(self, size: int) -> np.ndarray | None:
-        """Return page-locked memory, uint8[size], or ordinary memory if the pool is full; None: no pool."""
+        """Return pinned memory, uint8[size], or ordinary memory if the pool is full; None: no pool."""
         return None
 
     def on_gpu(self, number: int, size: int) -> Any | None:
@@ -36,7 +36,7 @@ class Pools:
         return None
 
     def pinned_bytes(self) -> tuple[int, int]:
-        """Return the size of the pool of page-locked memory, and how much of it is in use."""
+        """Return the size of the pool of pinned memory, and how much of it is in use."""
         return 0, 0
 
 

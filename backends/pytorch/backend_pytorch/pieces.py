@@ -19,9 +19,9 @@ import numpy as np
 from core.native.gather import gather
 from core.system import platform
 
-PIECE = 1 << 20  # bytes; the call that sends a piece takes a tenth of the time of its copy
+PIECE = 1 << 20  # bytes; each piece is one more call
 LARGE = 4 * PIECE  # smaller inputs are copied at once
-MOST_THREADS = 4  # more of them wait for the memory of the host
+MOST_THREADS = 4  # the other cores have other work
 
 Send = Callable[[int, int], None]
 

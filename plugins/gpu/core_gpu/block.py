@@ -12,7 +12,7 @@ logger = logging.getLogger("core")
 
 
 class Block:
-    """Memory at one address: page-locked memory of the host, or memory of a GPU.
+    """Memory at one address: pinned memory of the host, or memory of a GPU.
 
     address   of its first byte
     size      in bytes
@@ -26,7 +26,7 @@ class Block:
 
 
 def host_block(driver: CudaDriver, number: int, size: int) -> Block:
-    """Return new page-locked host memory, for all GPUs. `number`: the GPU whose context allocates it.
+    """Return new pinned host memory, for all GPUs. `number`: the GPU whose context allocates it.
 
     Raises DriverError.
     """

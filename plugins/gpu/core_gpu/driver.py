@@ -16,7 +16,7 @@ from typing import Any
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
 _ALREADY_ENABLED = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 _NAME_BYTES = 256
-_PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for all contexts
+_PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: pinned for all contexts
 
 
 class DriverError(Exception):
@@ -98,7 +98,7 @@ class CudaDriver:
             self.call("cuCtxEnablePeerAccess", peer, 0, accepted=_ALREADY_ENABLED)
 
     def allocate_host(self, size: int) -> int:
-        """Return the address of `size` new bytes of page-locked host memory. Needs a current context."""
+        """Return the address of `size` new bytes of pinned host memory. Needs a current context."""
         found = ctypes.c_void_p()
         self.call("cuMemHostAlloc", ctypes.byref(found), ctypes.c_size_t(size), _PORTABLE)
         return found.value or 0

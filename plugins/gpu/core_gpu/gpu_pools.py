@@ -24,7 +24,7 @@ logger = logging.getLogger("core")
 class GpuPools(pools.Pools):
     """The pools of one server. Thread-safe.
 
-    pinned      bytes of host memory that are page-locked; 0 for no pool
+    pinned      bytes of host memory that are pinned; 0 for no pool
     sizes       number of a GPU → bytes of its pool; 0 for no pool
     limits      number of a GPU → most bytes of a growable state
     """
@@ -100,7 +100,7 @@ class GpuPools(pools.Pools):
             self._pinned = Pool(host_block(self._driver, number, size))
         except DriverError as error:
             logger.warning(
-                "no pool of page-locked memory (--pinned-memory-pool-byte-size=%d): %s; frameworks allocate "
+                "no pool of pinned memory (--pinned-memory-pool-byte-size=%d): %s; frameworks allocate "
                 "memory for copies themselves",
                 *(size, error),
             )

@@ -24,7 +24,7 @@ class GpuOptions(Section):
     enable_peer_access: bool = _models(BOOL, True,
         "Let GPUs read each other's memory directly, where the machine can.")
     pinned_memory_pool_byte_size: int = _memory(integer(), 256 * 2**20,
-        "Bytes of page-locked host memory for copies to and from GPUs, allocated at the first load on a GPU. "
+        "Bytes of pinned host memory for copies to and from GPUs, allocated at the first load on a GPU. "
         "0: no pool.")
     cuda_memory_pool_byte_size: dict[int, int] = _memory(device_pair("<integer>", read_int), {},
         "Bytes of a GPU's memory for inputs, allocated at the first load on that GPU. 0: no pool. The "

@@ -109,7 +109,7 @@ def test_a_server_without_pools_uses_no_context(cuda, opened):
     [
         (
             "cuMemHostAlloc",
-            "no pool of page-locked memory (--pinned-memory-pool-byte-size=1048576)",
+            "no pool of pinned memory (--pinned-memory-pool-byte-size=1048576)",
         ),
         ("cuMemAlloc_v2", "no pool of memory of GPU 0 (--cuda-memory-pool-byte-size=0:1048576)"),
     ],
